@@ -26,13 +26,16 @@ except ImportError:  # `mn --custom` runs this file by its name, without the pac
 from mininet.topo import Topo
 
 from lab.agent.network import LabLink, LabNode
-from lab.qdisc import burst_bytes
+from lab.qdisc import UNLIMITED_PACKETS, burst_bytes
 
 
 class PathTopo(Topo):
     """sender - bottleneck router - WAN router - receiver.
 
     rate_bps: bit/s of the bottleneck, both ways; None leaves the link unshaped.
+    access_bps: bit/s of both hosts' own interfaces. A host without one hands
+    packets over in no time: TCP small queues never hold it back, and Linux then
+    writes past its send buffer (see docs/fidelity.md).
     queue: {"kind": "bfifo" | "pfifo", "limit": bytes | packets} in front of it.
     delay_out_s, delay_back_s: one-way delays towards receiver and sender.
     loss, duplicate, reorder: probabilities on the way out; loss_back on the way back.
@@ -45,6 +48,7 @@ class PathTopo(Topo):
     def build(  # noqa: PLR0913 (Mininet's form: the parameters of a topology)
         self,
         rate_bps=None,
+        access_bps=None,
         queue=None,
         delay_out_s=0.0,
         delay_back_s=0.0,
@@ -75,7 +79,22 @@ class PathTopo(Topo):
         }
         back = {"delay_s": delay_back_s, "loss": loss_back}
         queued = {**shaper, "queue": queue} if queue else shaper
-        egress = {"snd": {}, "r1-snd": back, "r1-r2": queued, "r2-r1": queued, "r2-rcv": out, "rcv": {}}
+        access = {}
+        if access_bps:
+            access = {
+                "rate_bps": int(access_bps),
+                "mtu_bytes": mtu_bytes,
+                "burst_bytes": burst_bytes(access_bps, mtu_bytes, offloads),
+                "queue": {"kind": "pfifo", "limit": UNLIMITED_PACKETS},
+            }
+        egress = {
+            "snd": access,
+            "r1-snd": back,
+            "r1-r2": queued,
+            "r2-r1": queued,
+            "r2-rcv": out,
+            "rcv": access,
+        }
         if recipe == "leaf":
             leaf = {**shaper, **out, "delay_s": delay_out_s + delay_back_s}
             leaf["limit_packets"] = leaf_limit_packets

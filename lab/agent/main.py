@@ -7,6 +7,7 @@ receives `records.bin` (see `frames`) and `outcome.json`, or `failure.json`.
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import os
@@ -21,7 +22,8 @@ for _distribution in ("/usr/lib/python3/dist-packages",):  # started without `si
         sys.path.append(_distribution)
 
 from lab import clock  # noqa: E402
-from lab.agent import frames  # noqa: E402
+
+_SECOND_NS = 10**9
 
 
 def load_topology(file: str, name: str) -> Any:
@@ -33,83 +35,80 @@ def load_topology(file: str, name: str) -> Any:
     return getattr(module, name)
 
 
-def start_workload(net: Any, spec: dict[str, Any]) -> Any:
-    """Return the workload the spec names, made but not prepared."""
-    if spec["kind"] == "bulk":
-        from lab.workloads.bulk import Bulk
+WORKLOADS = {
+    "bulk": ("lab.workloads.bulk", "Bulk"),
+    "iperf3": ("lab.workloads.iperf3", "Iperf3"),
+    "http": ("lab.workloads.http", "Http"),
+}
 
-        return Bulk(net, spec)
-    raise ValueError(f"no workload {spec['kind']!r}")
+
+def make_workload(net: Any, spec: dict[str, Any]) -> Any:
+    """Return the workload the spec names, made but not prepared."""
+    module, name = WORKLOADS[spec["kind"]]
+    return getattr(importlib.import_module(module), name)(net, spec)
 
 
 def run_point(spec: dict[str, Any], out: Path) -> None:
     """Run one point to its end; files appear in `out`."""
-    from lab.agent import tuning
-    from lab.agent.network import LabNet
-    from lab.probes.queues import QueueProbe
-    from lab.probes.sockets import SocketProbe
+    from lab.agent import pathcheck, tuning  # noqa: PLC0415 (after the mounts)
+    from lab.agent.network import LabNet  # noqa: PLC0415
+    from lab.agent.recorder import Recorder  # noqa: PLC0415
 
     clock.exact_timers()
-    topology = load_topology(**{k: spec["topology"][k] for k in ("file", "name")})
+    topology = load_topology(spec["topology"]["file"], spec["topology"]["name"])
     net = LabNet(topology(**spec["topology"]["params"]))
-    tuned = tuning.apply(net, spec["sysctls"])
-    probes = []
-    for kind, probe, names in (
-        (frames.SOCKETS, SocketProbe, spec["probes"]["sockets"]),
-        (frames.QUEUES, QueueProbe, spec["probes"]["queues"]),
-    ):
-        for name in names:
-            with net[name].inside():
-                probes.append((kind, list(net.nameToNode).index(name), probe()))
-
-    workload = start_workload(net, spec["workload"])
-    workload.prepare()
-
-    second = 10**9
-    start_ns = (clock.now_ns() // second + 2) * second
-    interval_ns = spec["probes"]["interval_ns"]
-    end_ns = start_ns + spec["workload"]["duration_ns"]
-    records = []
-
-    def sample() -> None:
-        for kind, node, probe in probes:
-            instant = clock.now_ns()
-            records.append(frames.pack(kind, node, instant - start_ns, probe.read()))
-
-    clock.sleep_until_ns(start_ns)
-    sample()
-    workload.begin()
-    deadline = start_ns
-    while deadline < end_ns and not workload.finished():
-        deadline = min(deadline + interval_ns, end_ns)
-        clock.sleep_until_ns(deadline)
-        sample()
-    workload.end()
-    (out / "records.bin").write_bytes(b"".join(records))
-    outcome = {
-        "nodes": list(net.nameToNode),
-        "interfaces": {
-            node.name: {intf.name: intf.ifindex for intf in node.intfList()} for node in net.hosts
-        },
-        "commands": {node.name: node.commands for node in net.hosts},
-        "sysctls": tuned,
-        "workload": workload.outcome(),
-        "start_ns": start_ns,
-    }
+    try:
+        tuned = tuning.apply(net, spec["sysctls"])
+        checked = pathcheck.measure(net, spec["path_check"])
+        recorder = Recorder(net, spec["probes"])
+        workload = make_workload(net, spec["workload"])
+        workload.prepare()
+        start_ns = (clock.now_ns() // _SECOND_NS + 2) * _SECOND_NS
+        clock.sleep_until_ns(start_ns)
+        recorder.start(start_ns)
+        workload.begin()
+        recorder.record(workload.finished, start_ns + spec["workload"]["limit_ns"])
+        workload.end()
+        outcome = {
+            "nodes": list(net.nameToNode),
+            "interfaces": {
+                node.name: {intf.name: intf.ifindex for intf in node.intfList()} for node in net.hosts
+            },
+            "commands": {node.name: node.commands for node in net.hosts},
+            "sysctls": tuned,
+            "path": checked,
+            "workload": workload.outcome(),
+            "start_ns": start_ns,
+            "end_ns": clock.now_ns(),
+        }
+    finally:
+        if spec["teardown"]:
+            net.stop()
+    (out / "records.bin").write_bytes(recorder.frames())
     (out / "outcome.json").write_text(json.dumps(outcome, sort_keys=True))
 
 
 def main() -> int:
     """Run the point; whatever goes wrong is written down, never lost."""
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C.UTF-8")
-    spec_path, out = Path(sys.argv[1]), Path(sys.argv[2])
+    spec = json.loads(Path(sys.argv[1]).read_text())
+    out, first = Path(sys.argv[2]), os.getpid() == 1
+    if first:
+        from lab.agent import guest  # noqa: PLC0415 (only inside a virtual kernel)
+
+        guest.prepare(str(out))
+        out = guest.OUT
+        guest.power_off_at(spec["virtual_limit_ns"], f"no end after {spec['virtual_limit_ns'] / 1e9:g} virtual seconds")
+    status = 0
     try:
-        run_point(json.loads(spec_path.read_text()), out)
+        run_point(spec, out)
     except BaseException as error:
         report = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
         (out / "failure.json").write_text(json.dumps(report))
-        return 1
-    return 0
+        status = 1
+    if first:
+        guest.power_off()
+    return status
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from lab import clock
 
 _CHUNK_BYTES = 256 * 1024
 _CHUNKS = 16
-_RECEIVE_BYTES = 4 * 1024 * 1024
+RECEIVE_BYTES = 4 * 1024 * 1024
 _PORT = 5001
 
 
@@ -64,7 +64,7 @@ class Bulk:
             end.setblocking(True)
             port = first_port(self._spec["flows"]) + number
             self._pairs.append((end, incoming[port]))
-            self._flows.append({"flow": number, "sender_port": port, "finished_ns": None})
+            self._flows.append({"flow": number, "port": port, "finished_ns": None})
         for number, (out, into) in enumerate(self._pairs):
             self._spawn(self._send, out)
             self._spawn(self._receive, number, into)
@@ -93,9 +93,9 @@ class Bulk:
             return  # the end of the load closed the socket under us
 
     def _receive(self, number: int, end: socket.socket) -> None:
-        buffer = bytearray(_RECEIVE_BYTES)
+        buffer = bytearray(RECEIVE_BYTES)
         try:
-            while end.recv_into(buffer, _RECEIVE_BYTES, socket.MSG_WAITALL | socket.MSG_TRUNC):
+            while end.recv_into(buffer, RECEIVE_BYTES, socket.MSG_WAITALL | socket.MSG_TRUNC):
                 pass
         except OSError:
             return

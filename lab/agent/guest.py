@@ -1,0 +1,55 @@
+"""The first process of a virtual kernel: mounts, limits, and the power switch.
+
+Nothing here runs on a user's host. The host's file system is the root, read
+only; what must be written goes to memory in /run, and the results go to one
+folder of the host that is mounted on /run/out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from pathlib import Path
+
+from lab import clock
+
+OUT = Path("/run/out")
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_RB_POWER_OFF = 0x4321FEDC
+
+
+def _mount(source: str, target: str, kind: str, data: str = "") -> None:
+    if _LIBC.mount(source.encode(), target.encode(), kind.encode(), 0, data.encode() or None) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"mounting {kind} on {target}: {os.strerror(number)}")
+
+
+def prepare(out: str) -> None:
+    """Mount what user space needs and `out`, a folder of the host, on /run/out."""
+    _mount("proc", "/proc", "proc")
+    _mount("sysfs", "/sys", "sysfs")
+    _mount("tmpfs", "/run", "tmpfs")
+    Path("/dev/pts").mkdir(exist_ok=True)
+    _mount("devpts", "/dev/pts", "devpts")
+    OUT.mkdir()
+    _mount("none", str(OUT), "hostfs", out)
+    os.environ["TMPDIR"] = "/run"
+    Path("/proc/sys/vm/panic_on_oom").write_text("1")  # a clear end, not a missing thread
+
+
+def power_off() -> None:
+    """Write everything out and end the kernel."""
+    os.sync()
+    _LIBC.reboot(_RB_POWER_OFF)
+
+
+def power_off_at(deadline_ns: int, last_words: str) -> None:
+    """End the kernel at a virtual instant, whatever else hangs; say why on the console."""
+
+    def watch() -> None:
+        clock.sleep_until_ns(deadline_ns)
+        (OUT / "overdue").write_text(last_words)
+        power_off()
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,61 @@
+"""Takes the samples: every probe, at absolute deadlines, into frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lab import clock
+from lab.agent import frames
+from lab.probes.queues import QueueProbe
+from lab.probes.sockets import SocketProbe
+
+
+class Recorder:
+    """spec: `sockets` and `queues` (node names), `interval_ns`."""
+
+    def __init__(self, net: Any, spec: dict[str, Any]) -> None:
+        order = list(net.nameToNode)
+        self._interval_ns = spec["interval_ns"]
+        self._probes: list[tuple[int, int, Any]] = []
+        for kind, probe, names in (
+            (frames.SOCKETS, SocketProbe, spec["sockets"]),
+            (frames.QUEUES, QueueProbe, spec["queues"]),
+        ):
+            for name in names:
+                with net[name].inside():
+                    self._probes.append((kind, order.index(name), probe()))
+        self._last = []  # the delay lines too: they must not have dropped
+        for name in order:
+            if name not in spec["queues"]:
+                with net[name].inside():
+                    self._last.append((frames.QUEUES, order.index(name), QueueProbe()))
+        self._frames: list[bytes] = []
+        self._origin_ns = 0
+
+    def start(self, origin_ns: int) -> None:
+        """Take the first sample; instants count from `origin_ns`."""
+        self._origin_ns = origin_ns
+        self._sample()
+
+    def record(self, finished: Callable[[], bool], end_ns: int) -> None:
+        """Sample at every interval until `end_ns` or until the load is through; once more then, every queue of every node too."""
+        deadline_ns = self._origin_ns
+        while deadline_ns < end_ns and not finished():
+            deadline_ns = min(deadline_ns + self._interval_ns, end_ns)
+            clock.sleep_until_ns(deadline_ns)
+            self._sample()
+        for probe in self._last:
+            self._take(*probe)
+
+    def _sample(self) -> None:
+        for probe in self._probes:
+            self._take(*probe)
+
+    def _take(self, kind: int, node: int, probe: Any) -> None:
+        instant_ns = clock.now_ns() - self._origin_ns
+        self._frames.append(frames.pack(kind, node, instant_ns, probe.read()))
+
+    def frames(self) -> bytes:
+        """Return everything recorded."""
+        return b"".join(self._frames)

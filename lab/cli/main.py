@@ -1,0 +1,76 @@
+"""The command's words, and the one place that turns errors into exit codes.
+
+0  all points done and all expectations met
+1  some point failed, or an expectation was not met
+2  the input cannot be run
+3  the machine lacks something
+130  interrupted; what was done is kept
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from lab import __version__
+from lab.errors import EngineError, LabError, PreconditionError, StoreError, UserError
+
+OK, FAILED, BAD_INPUT, LACKING, INTERRUPTED = 0, 1, 2, 3, 130
+
+COMMANDS = {  # word: (module that has `add_arguments` and `run`, one line of help)
+    "run": ("lab.cli.run", "run a scenario: all its points, or those that are missing"),
+    "show": ("lab.cli.show", "print a run as a table, JSON or CSV"),
+    "report": ("lab.cli.report", "write a run as one self-contained HTML page"),
+    "predict": ("lab.cli.predict", "say what a path should give, without running anything"),
+    "kernel": ("lab.cli.kernel", "build and list the lab's kernels"),
+    "doctor": ("lab.cli.doctor", "say what this machine has and lacks"),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    top = argparse.ArgumentParser(
+        prog="wanlab",
+        description="How big must the buffers be, and which congestion control, to fill this long path?",
+    )
+    top.add_argument("--version", action="version", version=f"wanlab {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for word, (module, text) in COMMANDS.items():
+        sub = commands.add_parser(word, help=text, description=text.capitalize() + ".")
+        importlib.import_module(module).add_arguments(sub)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; return its exit code."""
+    arguments = parser().parse_args(argv)
+    module = importlib.import_module(COMMANDS[arguments.command][0])
+    try:
+        status: int = module.run(arguments)
+        sys.stdout.flush()
+        return status
+    except (UserError, StoreError) as fault:
+        return _say(fault, BAD_INPUT)
+    except PreconditionError as fault:
+        return _say(fault, LACKING)
+    except (EngineError, LabError) as fault:
+        return _say(fault, FAILED)
+    except KeyboardInterrupt:
+        print("wanlab: interrupted; points that were done are kept, run again to go on", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: not our error
+        return OK
+
+
+def _say(fault: LabError, status: int) -> int:
+    for line in str(fault).splitlines():
+        print(f"wanlab: {line}", file=sys.stderr)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

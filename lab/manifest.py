@@ -1,0 +1,126 @@
+"""The manifest of a run: what was asked, by which versions, on which machine, and how to repeat it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any
+
+from lab import __version__, schema
+from lab.clock import wall_s
+from lab.errors import StoreError
+from lab.expectations import Verdict
+from lab.kernels import KernelRecord
+from lab.scenario import LoadedScenario, Scenario
+from lab.store import RunFolder
+from lab.sweep import Point
+
+_IDENTITY = ("scenario", "scenario_hash", "preset", "settings", "engine", "seeds")
+
+
+def _now() -> str:
+    return datetime.fromtimestamp(wall_s(), UTC).isoformat(timespec="seconds")
+
+
+def describe(
+    loaded: LoadedScenario,
+    scenario: Scenario,
+    preset: str | None,
+    settings: Mapping[str, Sequence[str]],
+    points: Sequence[Point],
+    kernels: Mapping[str, KernelRecord],
+) -> dict[str, Any]:
+    """Return the manifest of a run that is about to start."""
+    seeds = sorted({point.seed for point in points})
+    engine = points[0].engine
+    return {
+        "schema_version": schema.VERSION,
+        "wanlab_version": __version__,
+        "scenario": scenario.name,
+        "scenario_path": str(loaded.path),
+        "scenario_hash": loaded.source_hash,
+        "scenario_source": loaded.source,
+        "question": scenario.question,
+        "why": scenario.why.strip(),
+        "preset": preset,
+        "settings": {name: list(values) for name, values in sorted(settings.items())},
+        "engine": engine,
+        "seeds": seeds,
+        "command": command(loaded, preset, settings, engine, seeds),
+        "points": [{"point": p.id, "seed": p.seed, "knobs": dict(p.knobs)} for p in points],
+        "kernels": {
+            name: {
+                "release": record.release,
+                "hz": record.hz,
+                "recipe_hash": record.recipe_hash,
+                "config_hash": record.config_hash,
+                "source": os.path.basename(record.source),
+                "source_hash": record.source_hash,
+                "compiler": record.compiler,
+            }
+            for name, record in kernels.items()
+        },
+        "host": {
+            "machine": platform.machine(),
+            "kernel": platform.release(),
+            "cpus": os.cpu_count(),
+            "python": platform.python_version(),
+            "packages": {name: metadata.version(name) for name in ("numpy", "plotly", "pyarrow")},
+        },
+        "began": _now(),
+        "ended": None,
+        "expectations": [],
+    }
+
+
+def command(
+    loaded: LoadedScenario,
+    preset: str | None,
+    settings: Mapping[str, Sequence[str]],
+    engine: str,
+    seeds: Sequence[int],
+) -> str:
+    """Return the command line that repeats the run."""
+    words = ["wanlab", "run", str(loaded.path)]
+    if preset:
+        words += ["--set", f"preset={preset}"]
+    for name, values in sorted(settings.items()):
+        words += ["--set", f"{name}={','.join(values)}"]
+    words += ["--engine", engine, "--seed", str(seeds[0])]
+    if len(seeds) > 1:
+        words += ["--repeat", str(len(seeds))]
+    return shlex.join(words)
+
+
+def claim(folder: RunFolder, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest, unless the folder is another run's or not a run's at all. Raises StoreError."""
+    path = folder.path
+    if (path / "manifest.json").exists():
+        there = folder.manifest()
+        differing = [name for name in _IDENTITY if there.get(name) != manifest[name]]
+        if differing:
+            raise StoreError(
+                f"{path}: holds another run (its {', '.join(differing)} differ);"
+                " choose another --out, or --fresh to throw that one away"
+            )
+    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise StoreError(f"{path}: exists and is not a run; choose another --out")
+    folder.write_manifest(manifest)
+
+
+def finish(folder: RunFolder, manifest: Mapping[str, Any], verdicts: Sequence[Verdict]) -> None:
+    """Add the end and what became of the expectations."""
+    folder.write_manifest(
+        {
+            **manifest,
+            "ended": _now(),
+            "expectations": [
+                {"text": v.text, "status": v.status, "points": v.tried, "failures": list(v.failures)}
+                for v in verdicts
+            ],
+        }
+    )

@@ -1,0 +1,126 @@
+"""Numbers from records: goodput over the whole load and over its steady part.
+
+Goodput counts what the receiving application has read: tcpi_bytes_received
+less idiag_rqueue, what is received and still waits. The load begins with the
+first data sent, which tcpi_busy_time dates to the microsecond.
+
+The steady part. Let R be the mean rate over the second half of the load. The
+ramp ends with the first window, one RTT or five samples long, whichever is
+longer, whose mean rate reaches 95 % of R; it never takes more than half.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lab.errors import MeasurementError
+
+RAMP_SHARE = 0.95
+RAMP_SAMPLES = 5
+
+Floats = NDArray[np.float64]
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What applications had read at which instant: t_s rising, shape (n,); bytes, shape (n,)."""
+
+    t_s: Floats
+    delivered: Floats
+
+    def at(self, t_s: float) -> float:
+        """Return the bytes delivered by an instant, linear between samples."""
+        return float(np.interp(t_s, self.t_s, self.delivered))
+
+    def rate_bps(self, from_s: float, to_s: float) -> float:
+        """Return the mean goodput between two instants, bit/s."""
+        return (self.at(to_s) - self.at(from_s)) * 8 / (to_s - from_s)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One flow as measured. Times from the first data of the load, s."""
+
+    number: int
+    cc: str
+    delivery: Delivery
+    first_data_s: float
+    retransmits: int
+    min_rtt_s: float | None
+    finished_s: float | None
+
+
+def flows(samples: Sequence[Row], outcome: Mapping[str, Any], bytes_each: int | None) -> list[Flow]:
+    """Return every flow, times still from the start of the recording.
+
+    bytes_each: size of a flow that ends by itself. Raises MeasurementError for
+    a flow without samples or without data.
+    """
+    found = []
+    for entry in outcome["workload"]["flows"]:
+        own = [row for row in samples if row["flow"] == entry["flow"]]
+        sending = [row for row in own if row["end"] == "sender" and row.get("tcpi_bytes_sent") is not None]
+        receiving = [row for row in own if row["end"] == "receiver"]
+        if not sending or not receiving:
+            raise MeasurementError(f"flow {entry['flow']} left no samples at one of its ends")
+        with_data = [row for row in sending if row["tcpi_bytes_sent"] and row["tcpi_busy_time"]]
+        if not with_data:
+            raise MeasurementError(f"flow {entry['flow']} sent no data")
+        first_data_s = with_data[0]["t_s"] - with_data[0]["tcpi_busy_time"] / 1e6
+        base = receiving[0]["tcpi_bytes_received"] - receiving[0]["idiag_rqueue"]
+        times = [row["t_s"] for row in receiving]
+        counts = [max(0, row["tcpi_bytes_received"] - row["idiag_rqueue"] - base) for row in receiving]
+        finished_s = None
+        if entry["finished_ns"] is not None:
+            finished_s = (entry["finished_ns"] - outcome["start_ns"]) / 1e9
+            if bytes_each is not None:
+                kept = [(t, min(n, bytes_each)) for t, n in zip(times, counts, strict=True) if t < finished_s]
+                times, counts = [t for t, _ in kept], [n for _, n in kept]
+                times.append(finished_s)
+                counts.append(bytes_each)
+        last = sending[-1]
+        rtts = [row["tcpi_min_rtt"] for row in sending if row.get("tcpi_min_rtt")]
+        found.append(
+            Flow(
+                number=entry["flow"],
+                cc=last["cc"],
+                delivery=Delivery(np.array(times), np.array(counts, dtype=np.float64)),
+                first_data_s=first_data_s,
+                retransmits=last["tcpi_total_retrans"],
+                min_rtt_s=min(rtts) / 1e6 if rtts else None,
+                finished_s=finished_s,
+            )
+        )
+    return found
+
+
+def total(parts: Sequence[Flow]) -> Delivery:
+    """Return the delivery of all flows together, on the union of their instants."""
+    t_s = np.unique(np.concatenate([flow.delivery.t_s for flow in parts]))
+    delivered = sum(
+        (np.interp(t_s, flow.delivery.t_s, flow.delivery.delivered) for flow in parts), np.zeros_like(t_s)
+    )
+    return Delivery(t_s, delivered)
+
+
+def steady_from_s(delivery: Delivery, begin_s: float, end_s: float, rtt_s: float) -> float:
+    """Return where the ramp ends, by the rule at the top of this module."""
+    half_s = (begin_s + end_s) / 2
+    reference = delivery.rate_bps(half_s, end_s)
+    inside = delivery.t_s[(delivery.t_s > begin_s) & (delivery.t_s < half_s)]
+    if len(inside) == 0 or reference <= 0:
+        return half_s
+    spacing = float(np.median(np.diff(delivery.t_s)))
+    window_s = max(rtt_s, RAMP_SAMPLES * spacing)
+    for t_s in inside:
+        if t_s - window_s < begin_s:
+            continue
+        if delivery.rate_bps(t_s - window_s, t_s) >= RAMP_SHARE * reference:
+            return float(t_s)
+    return half_s

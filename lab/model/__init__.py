@@ -1,0 +1,1 @@
+"""Theory: pure functions from settings to what they should give. No input, no output, no clock."""

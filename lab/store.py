@@ -1,0 +1,159 @@
+"""The run folder: a manifest, and for each point one folder of Parquet tables.
+
+    RUN/manifest.json
+    RUN/points/<point>/point.parquet     one row; also of a point that failed
+    RUN/points/<point>/flows.parquet
+    RUN/points/<point>/samples.parquet
+    RUN/points/<point>/queues.parquet
+    RUN/points/<point>/outcome.json      what the agent reported: commands, sysctls, iperf3's JSON
+
+A point's folder appears by one rename, whole or not at all. Reading needs no
+root and no engine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lab import schema
+from lab.errors import StoreError
+
+Row = dict[str, Any]
+
+_ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+FILES = {"points": "point.parquet", "flows": "flows.parquet", "samples": "samples.parquet", "queues": "queues.parquet"}
+MANIFEST = "manifest.json"
+
+
+def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    columns = schema.TABLES[name]
+    fields = [
+        pa.field(c.name, _ARROW[c.kind], metadata={"unit": c.unit, "meaning": c.meaning}) for c in columns
+    ]
+    arrays = [pa.array([row.get(c.name) for row in rows], type=_ARROW[c.kind]) for c in columns]
+    metadata = {"wanlab_schema": str(schema.VERSION)}
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=metadata))
+
+
+class RunFolder:
+    """One run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def points_path(self) -> Path:
+        """Where the points are."""
+        return self.path / "points"
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the manifest. Raises StoreError where there is none or it cannot be read."""
+        file = self.path / MANIFEST
+        if not file.exists():
+            raise StoreError(f"{self.path}: not a run (it has no {MANIFEST}); name a folder that `wanlab run` wrote")
+        try:
+            manifest: dict[str, Any] = json.loads(file.read_text())
+        except (OSError, ValueError) as broken:
+            raise StoreError(f"{file}: cannot be read as JSON: {broken}") from broken
+        version = manifest.get("schema_version")
+        if version != schema.VERSION:
+            raise StoreError(
+                f"{self.path}: written with schema version {version}, and this is version {schema.VERSION};"
+                " read it with the wanlab that wrote it"
+            )
+        return manifest
+
+    def write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest, all of it or none."""
+        text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+        self._write(MANIFEST, text.encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            aside = self.path / f".{name}.{os.getpid()}"
+            aside.write_bytes(data)
+            aside.replace(self.path / name)
+        except OSError as refused:
+            raise StoreError(
+                f"{self.path}: cannot be written ({refused.strerror}); choose another --out or make room"
+            ) from refused
+
+    def put_point(self, point: str, tables: Mapping[str, Sequence[Row]], outcome: Mapping[str, Any] | None) -> None:
+        """Store one point; what was there under its name goes. Raises StoreError; then nothing has changed."""
+        aside = self.path / f".point-{point}.{os.getpid()}"
+        try:
+            self.points_path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir()
+            for name, rows in tables.items():
+                pq.write_table(_table(name, rows), aside / FILES[name], compression="zstd")
+            if outcome is not None:
+                (aside / "outcome.json").write_text(json.dumps(outcome, sort_keys=True))
+            final = self.points_path / point
+            old = self.path / f".old-{point}.{os.getpid()}"
+            if final.exists():
+                final.replace(old)
+            aside.replace(final)
+            shutil.rmtree(old, ignore_errors=True)
+        except OSError as refused:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise StoreError(
+                f"{self.path}: point {point} cannot be stored ({refused.strerror}); make room and run again"
+            ) from refused
+
+    def sweep_leftovers(self) -> None:
+        """Remove what an interrupted writer left aside."""
+        for leftover in (*self.path.glob(".point-*"), *self.path.glob(".old-*")):
+            shutil.rmtree(leftover, ignore_errors=True)
+        for leftover in self.path.glob(f".{MANIFEST}.*"):
+            leftover.unlink(missing_ok=True)
+
+    def statuses(self) -> dict[str, str]:
+        """Return {point: status} of what is stored and can be read."""
+        found = {}
+        for file in sorted(self.points_path.glob(f"*/{FILES['points']}")):
+            try:
+                row = _rows(file)[0]
+            except (StoreError, IndexError):
+                continue  # a damaged point counts as missing: it runs again
+            found[row["point"]] = row["status"]
+        return found
+
+    def rows(self, table: str, points: Sequence[str] | None = None) -> list[Row]:
+        """Return the rows of a table, of all points or of these, in their order.
+
+        Raises StoreError naming the file that cannot be read.
+        """
+        if points is None:
+            files = sorted(self.points_path.glob(f"*/{FILES[table]}"))
+        else:
+            files = [self.points_path / point / FILES[table] for point in points]
+        return [row for file in files if file.exists() for row in _rows(file)]
+
+    def outcome(self, point: str) -> dict[str, Any] | None:
+        """Return what the agent reported of a point, None for one that failed."""
+        file = self.points_path / point / "outcome.json"
+        if not file.exists():
+            return None
+        outcome: dict[str, Any] = json.loads(file.read_text())
+        return outcome
+
+
+def _rows(file: Path) -> list[Row]:
+    try:
+        rows: list[Row] = pq.read_table(file).to_pylist()
+    except (OSError, pa.ArrowException) as broken:
+        raise StoreError(
+            f"{file}: cannot be read as Parquet ({str(broken).splitlines()[0]});"
+            " delete this point's folder and run again to get it back"
+        ) from broken
+    return rows
