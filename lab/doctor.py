@@ -29,7 +29,7 @@ AGENT_PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 """Where the agent looks for tools, whatever the user's PATH is (see `lab.agent.main`)."""
 
 GUEST_BYTES = 2**30
-"""Room that one point should have: at 10 Gbit/s and 100 ms RTT its queues hold a few hundred MiB."""
+"""What a point of the socket-buffer study may take; `lab.spec.guest_memory_bytes` says it of any point."""
 
 _TOOLS = (  # tool, Debian package, what it is for
     ("mnexec", "mininet", "Mininet's processes inside namespaces"),
@@ -151,38 +151,39 @@ def tracing(root: Path = Path("/")) -> Finding:
 
 
 def guest_memory(environ: Mapping[str, str], root: Path = Path("/")) -> Finding:
-    """The folder where User-Mode Linux keeps its guest's memory: executable, and with room."""
+    """A folder for the memory file of a virtual kernel, as `lab.engines.virtual` chooses it."""
     name = "guest memory"
-    folder = _guest_folder(environ, root)
-    elsewhere = "set TMPDIR to a folder with room on a file system without noexec, as in `TMPDIR=/var/tmp`"
+    faults = []
+    for folder in (root / "dev/shm", Path(environ.get("TMPDIR") or root / "tmp"), root / "var/tmp"):
+        room_bytes, fault = _room(folder)
+        found = f"{units.human_size(room_bytes)} free in {folder}"
+        if not fault and room_bytes >= GUEST_BYTES:
+            slower = "" if _file_system(folder, root) == "tmpfs" else ", on disk: a tmpfs would be faster"
+            return Finding("virtual", name, True, found + slower)
+        faults.append(f"{folder} {fault}" if fault else found)
+    mend = (
+        f"make room for {units.human_size(GUEST_BYTES)} in one of them, or set TMPDIR to a folder with it,"
+        " mounted without noexec; in a container give /dev/shm more, as `docker run --shm-size 4g` does"
+    )
+    return Finding("virtual", name, False, "; ".join(faults), mend)
+
+
+def _room(folder: Path) -> tuple[int, str]:
+    """Return the room in a folder, bytes, and why a kernel's memory file cannot be there, "" where it can.
+
+    Source: check_tmpexec(), arch/um/os-Linux/mem.c, Linux 6.12.
+    """
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.truncate(mmap.PAGESIZE)
             executable = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
             mmap.mmap(file.fileno(), mmap.PAGESIZE, flags=mmap.MAP_PRIVATE, prot=executable).close()
-        room_bytes = shutil.disk_usage(folder).free
+        return shutil.disk_usage(folder).free, ""
     except OSError as refused:
-        why = "mounted noexec" if refused.errno == errno.EPERM else refused.strerror
-        return Finding("virtual", name, False, f"{folder} cannot be used: {why}", elsewhere)
-    found = f"{units.human_size(room_bytes)} free in {folder}"
-    if room_bytes < GUEST_BYTES:
-        found += f", and a point should have {units.human_size(GUEST_BYTES)}"
-        mend = f"{elsewhere}; in a container give it more, as `docker run --shm-size 4g` does"
-        return Finding("virtual", name, False, found, mend)
-    if _file_system(folder, root) != "tmpfs":
-        found += ", on disk: a tmpfs would be faster"
-    return Finding("virtual", name, True, found)
-
-
-def _guest_folder(environ: Mapping[str, str], root: Path) -> Path:
-    """Choose as User-Mode Linux does. Source: choose_tempdir(), arch/um/os-Linux/mem.c, Linux 6.12."""
-    for variable in ("TMPDIR", "TMP", "TEMP"):
-        if environ.get(variable):
-            return Path(environ[variable])
-    for folder in (root / "dev/shm", root / "tmp"):
-        if _file_system(folder, root) == "tmpfs":
-            return folder
-    return root / "tmp"
+        return (
+            0,
+            "is mounted noexec" if refused.errno == errno.EPERM else f"cannot be used: {refused.strerror}",
+        )
 
 
 def _file_system(folder: Path, root: Path) -> str:
@@ -277,7 +278,9 @@ def kernel_feature(
         known, found = False, f"no module {feature.module} for Linux {release} here"
     else:
         known, found = trial(feature)
-    mend = f"use `--engine virtual`, or boot a kernel with {feature.option}, as Debian's linux-image-amd64 is"
+    mend = (
+        f"use `--engine virtual`, or boot a kernel with {feature.option}, such as Debian's linux-image-amd64"
+    )
     return Finding("realtime", feature.name, known, found, "" if known else mend)
 
 
@@ -295,9 +298,8 @@ def _option(name: str, release: str, root: Path) -> str:
 def ssh() -> Finding:
     """The remote engine's way to its hosts."""
     where = shutil.which("ssh")
-    return Finding(
-        "remote", "ssh", where is not None, where or "not there", "" if where else "install openssh-client"
-    )
+    mend = "" if where else "run `sudo apt-get install openssh-client`"
+    return Finding("remote", "ssh", where is not None, where or "not there", mend)
 
 
 def browser(environ: Mapping[str, str]) -> Finding:

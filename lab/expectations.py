@@ -30,7 +30,7 @@ class Verdict:
 def matches(row: Row, where: Mapping[str, str | tuple[str, ...]], scenario: Scenario) -> bool:
     """Return whether a row has the knob values of `where`, in any of their spellings."""
     for name, wanted in where.items():
-        allowed = wanted if isinstance(wanted, tuple) else (wanted,)
+        allowed = wanted if isinstance(wanted, list | tuple) else (wanted,)
         if str(row[name]) not in [scenario.knobs[name].canonical(str(text)) for text in allowed]:
             return False
     return True
@@ -52,7 +52,9 @@ def _check_one(expectation: Expectation, scenario: Scenario, rows: Sequence[Row]
             continue
         if expectation.within is not None:
             of = row[expectation.of] if isinstance(expectation.of, str) else expectation.of
-            if not of or abs(value / of - 1) > expectation.within:
+            if not of:
+                failures.append(f"{row['point']}: {expectation.value} has no {expectation.of} to stand beside")
+            elif abs(value / of - 1) > expectation.within:
                 failures.append(
                     f"{row['point']}: {expectation.value} is {value:.6g}, more than"
                     f" {expectation.within:.3g} of {expectation.of} = {of:.6g} away"

@@ -17,6 +17,9 @@ from lab.errors import UnitError
 
 RATE_RANGE_BPS = (1e3, 400e9)
 LONGEST_DELAY_S = 10.0
+LARGEST_QUEUE_BYTES = 2**32 - 1
+AUTO_QUEUE_PACKETS = 32
+MOST_BYTES = 2**50
 
 
 @dataclass(frozen=True)
@@ -48,13 +51,19 @@ class Knob:
 
 
 class QueueSize(NamedTuple):
-    """A bottleneck queue as it was asked for; `unit` is "bytes", "packets", "s" or "bdp"."""
+    """A bottleneck queue as it was asked for; `unit` is "bytes", "packets", "s", "bdp" or "auto".
+
+    auto: one BDP, but on a short path never under `AUTO_QUEUE_PACKETS`, and on
+    the longest no more than a queue can hold.
+    """
 
     amount: float
     unit: str
 
-    def bfifo_bytes(self, rate_bps: float, rtt_s: float) -> int:
-        """Return the limit in bytes; packets have no such number."""
+    def bfifo_bytes(self, rate_bps: float, rtt_s: float, packet_bytes: int) -> int:
+        """Return the limit in bytes; a queue counted in packets has no such number."""
+        if self.unit == "auto":
+            return min(max(round(rate_bps * rtt_s / 8), AUTO_QUEUE_PACKETS * packet_bytes), LARGEST_QUEUE_BYTES)
         factor = {"bytes": 1.0, "s": rate_bps / 8, "bdp": rate_bps * rtt_s / 8}[self.unit]
         return round(self.amount * factor)
 
@@ -73,19 +82,18 @@ def _ranged(
     return checked
 
 
+_QUEUE_UNITS = {"p": "packets", "bdp": "bdp"}
+
+
 def _parse_queue(text: str) -> QueueSize:
     text = text.strip()
-    for suffix, unit in (("bdp", "bdp"), ("p", "packets")):
-        number = text.removesuffix(suffix)
-        if number != text:
-            try:
-                amount = float(number)
-            except ValueError:
-                continue
-            if unit == "packets" and amount != int(amount):
-                raise UnitError(f"{text!r} is not a whole number of packets; write it such as 1000p")
-            queue = QueueSize(amount, unit)
-            break
+    if text == "auto":
+        return QueueSize(1, "auto")
+    amount, unit = units.split(text, "queue", "256KiB, 1000p, 50ms or 1bdp")
+    if unit == "p" and amount != amount.to_integral_value():
+        raise UnitError(f"{text!r} is not a whole number of packets; write it such as 1000p")
+    if unit in _QUEUE_UNITS:
+        queue = QueueSize(float(amount), _QUEUE_UNITS[unit])
     else:
         try:
             queue = QueueSize(units.parse_size(text), "bytes")
@@ -103,6 +111,8 @@ def _parse_queue(text: str) -> QueueSize:
 
 
 def _show_queue(queue: QueueSize) -> str:
+    if queue.unit == "auto":
+        return "auto"
     if queue.unit == "bytes":
         return units.format_size(int(queue.amount))
     if queue.unit == "s":
@@ -173,7 +183,13 @@ _KNOBS = (
         _ranged(units.parse_time, 0, 2 * LONGEST_DELAY_S, _time, "an RTT"),
         _time,
     ),
-    Knob("queue", "1bdp", "queue of the bottleneck: 256KiB, 1000p, 50ms or 1bdp", _parse_queue, _show_queue),
+    Knob(
+        "queue",
+        "auto",
+        "queue of the bottleneck: 256KiB, 1000p, 50ms, 1bdp, or auto: one BDP, on short paths 32 packets",
+        _parse_queue,
+        _show_queue,
+    ),
     _probability("loss", "random loss on the way to the receiver, after the bottleneck"),
     _probability("duplicate", "packets duplicated on the way to the receiver"),
     _probability("reorder", "packets that overtake the delay line"),
@@ -211,7 +227,7 @@ _KNOBS = (
         "bytes",
         "none",
         "bytes a flow; the point ends when they arrived, or after the duration",
-        _optional(units.parse_size, "none"),
+        _optional(_ranged(units.parse_size, 1, MOST_BYTES, units.format_size, "a size"), "none"),
         _shown(units.format_size, "none"),
     ),
     Knob(

@@ -51,6 +51,16 @@ def describe(
         "engine": engine,
         "seeds": seeds,
         "command": command(loaded, preset, settings, engine, seeds),
+        "figures": [{"title": f.title, "x": f.x, "by": list(f.by), "y": f.y} for f in scenario.figures],
+        "published": [
+            {
+                "where": {name: scenario.knobs[name].canonical(text) for name, text in p.where.items()},
+                "goodput_bps": p.goodput_bps,
+                "source": p.source,
+                "of": p.of,
+            }
+            for p in (loaded.scenario.presets[preset].published if preset else ())
+        ],
         "points": [{"point": p.id, "seed": p.seed, "knobs": dict(p.knobs)} for p in points],
         "kernels": {
             name: {

@@ -64,8 +64,9 @@ def flows(samples: Sequence[Row], outcome: Mapping[str, Any], bytes_each: int | 
     """
     found = []
     for entry in outcome["workload"]["flows"]:
-        own = [row for row in samples if row["flow"] == entry["flow"]]
-        sending = [row for row in own if row["end"] == "sender" and row.get("tcpi_bytes_sent") is not None]
+        # a socket whose handshake is not through has no tcp_info yet
+        own = [row for row in samples if row["flow"] == entry["flow"] and "tcpi_bytes_received" in row]
+        sending = [row for row in own if row["end"] == "sender"]
         receiving = [row for row in own if row["end"] == "receiver"]
         if not sending or not receiving:
             raise MeasurementError(f"flow {entry['flow']} left no samples at one of its ends")

@@ -13,7 +13,8 @@ from lab.errors import MeasurementError
 from lab.kernels import KernelRecord
 from lab.model import windows
 from lab.model.path import bdp_bytes
-from lab.model.predict import Prediction, Setting, predict
+from lab.model.predict import Prediction, predict
+from lab.setting import setting
 from lab.sweep import Point
 
 Row = dict[str, Any]
@@ -24,24 +25,6 @@ class Limits:
     """How long a point may take, wall seconds."""
 
     wall_s: float = 1800.0
-
-
-def setting(point: Point, release: windows.Release) -> Setting:
-    """Return what the model needs to know of a point."""
-    scale = point.value("adv_win_scale")
-    return Setting(
-        rate_bps=point.rate_bps,
-        rtt_s=point.rtt_s,
-        release=release,
-        rmem=point.triple("rmem"),
-        wmem=point.triple("wmem"),
-        adv_win_scale=1 if scale is None else int(str(scale)),
-        mtu_bytes=point.mtu_bytes,
-        offloads=point.offloads,
-        cc=point.knobs["cc"],
-        loss=float(str(point.value("loss"))),
-        flows=int(point.knobs["flows"]),
-    )
 
 
 def notes(point: Point, release: windows.Release) -> str | None:

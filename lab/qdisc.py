@@ -104,36 +104,44 @@ def parse_dump(data: bytes) -> list[dict[str, Any]]:
     Each: `ifindex`, `handle`, `parent`, `kind`, `options` (bytes), and the
     counters of TCA_STATS2: `bytes`, `packets` (sent), `qlen_packets`,
     `backlog_bytes`, `drops`, `requeues`, `overlimits`.
-    Layout: struct tcmsg, gnet_stats_basic, gnet_stats_queue.
+    Raises ValueError where the bytes are torn. Layout: struct tcmsg, gnet_stats_basic, gnet_stats_queue.
     """
     found = []
     for kind, body in netlink.messages(data):
         if kind in (netlink.NLMSG_DONE, netlink.NLMSG_ERROR):
             continue
-        _family, ifindex, handle, parent, _info = struct.unpack_from("=BxxxiIII", body)
-        attrs = netlink.attributes(body, 20)
-        entry = {
-            "ifindex": ifindex,
-            "handle": handle,
-            "parent": parent,
-            "kind": attrs.get(1, b"").rstrip(b"\0").decode(),
-            "options": attrs.get(2, b""),
-        }
-        stats = netlink.attributes(attrs[7]) if 7 in attrs else {}
-        if 1 in stats:
-            entry["bytes"], entry["packets"] = struct.unpack_from("=QI", stats[1])
-        if 8 in stats:
-            (entry["packets"],) = struct.unpack_from("=Q", stats[8])
-        if 3 in stats:
-            (
-                entry["qlen_packets"],
-                entry["backlog_bytes"],
-                entry["drops"],
-                entry["requeues"],
-                entry["overlimits"],
-            ) = struct.unpack_from("=IIIII", stats[3])
-        found.append(entry)
+        try:
+            found.append(_entry(body))
+        except struct.error as torn:
+            raise ValueError(f"a qdisc or class of {len(body)} bytes is torn: {torn}") from torn
     return found
+
+
+def _entry(body: bytes) -> dict[str, Any]:
+    """Return one qdisc or class of a dump."""
+    _family, ifindex, handle, parent, _info = struct.unpack_from("=BxxxiIII", body)
+    attrs = netlink.attributes(body, 20)
+    entry = {
+        "ifindex": ifindex,
+        "handle": handle,
+        "parent": parent,
+        "kind": attrs.get(1, b"").rstrip(b"\0").decode(),
+        "options": attrs.get(2, b""),
+    }
+    stats = netlink.attributes(attrs[7]) if 7 in attrs else {}
+    if 1 in stats:
+        entry["bytes"], entry["packets"] = struct.unpack_from("=QI", stats[1])
+    if 8 in stats:
+        (entry["packets"],) = struct.unpack_from("=Q", stats[8])
+    if 3 in stats:
+        (
+            entry["qlen_packets"],
+            entry["backlog_bytes"],
+            entry["drops"],
+            entry["requeues"],
+            entry["overlimits"],
+        ) = struct.unpack_from("=IIIII", stats[3])
+    return entry
 
 
 def htb_rate_bytes_per_s(options: bytes) -> tuple[int, int]:

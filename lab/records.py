@@ -41,7 +41,7 @@ def decode(data: bytes, outcome: Mapping[str, Any], *, sender: str, bottleneck: 
                         samples.append({"t_s": t_s, "flow": flow, "end": end, "cc": socket.cc, **socket.values})
             else:
                 queues.extend(_queue_rows(qdisc.parse_dump(payload), node, names[node], t_s, bottleneck))
-    except ValueError as torn:
+    except (ValueError, IndexError) as torn:  # IndexError: a node that the agent did not report
         raise MeasurementError(f"the records of this point are damaged: {torn}") from torn
     return samples, queues
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import queue
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 from lab import point as point_module
 from lab import spec
 from lab.engines.base import Engine
-from lab.errors import EngineError, GuestError, MeasurementError
+from lab.errors import EngineError, GuestError, MeasurementError, PreconditionError
 from lab.kernels import KernelRecord
 from lab.scratch import Scratch
 from lab.store import RunFolder
@@ -155,11 +156,16 @@ def _run_one(  # noqa: PLR0913 (it ties together what the run holds)
 ) -> None:
     try:
         tables, outcome = point_module.run(point, engine, kernel, cpu=cpu, folder=scratch, limits=limits)
-    except (EngineError, MeasurementError) as fault:
+    except PreconditionError:
+        raise  # no other point would fare better
+    except Exception as fault:
         if stop.is_set():
             return  # interrupted, not failed: it runs again next time
-        row = point_module.failed_row(point, kernel, str(fault))
-        details = {"reason": str(fault), "console": fault.console} if isinstance(fault, GuestError) else None
+        expected = isinstance(fault, EngineError | MeasurementError)
+        reason = str(fault) if expected else f"unexpected {type(fault).__name__}: {fault}"
+        row = point_module.failed_row(point, kernel, reason)
+        console = fault.console if isinstance(fault, GuestError) else ""
+        details = {"reason": reason, "console": console, "traceback": traceback.format_exc()}
         folder.put_point(point.id, {"points": [row]}, details)
     else:
         row = tables["points"][0]

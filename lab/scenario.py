@@ -7,12 +7,14 @@ runs it; `lab.sweep` makes its points.
 from __future__ import annotations
 
 import hashlib
+import re
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lab import schema
 from lab.errors import SpecError, UnitError, UserError
 from lab.knobs import PATH_KNOBS, Knob
 
@@ -43,13 +45,13 @@ class Expectation:
 class Published:
     """A figure from somebody else's experiment, to stand beside ours.
 
-    where: the point it belongs to. steady: it is the rate of a flow past its ramp.
+    where: the point it belongs to. of: the column that it compares with.
     """
 
     where: Mapping[str, str]
     goodput_bps: float
-    steady: bool
     source: str
+    of: str = "goodput_bps"
 
 
 @dataclass(frozen=True)
@@ -137,11 +139,13 @@ def load(path: Path) -> LoadedScenario:
         raise UserError(f"{path}: cannot read the scenario: {reason}") from unreadable
     namespace: dict[str, Any] = {"__name__": f"scenario_{path.stem}", "__file__": str(path)}
     try:
-        exec(compile(source, str(path), "exec"), namespace)  # noqa: S102 (a scenario is a script)
-    except SyntaxError as fault:
-        raise UserError(f"{path}, line {fault.lineno}: not Python: {fault.msg}") from fault
-    except UserError:
-        raise
+        code = compile(source, str(path), "exec")
+    except (SyntaxError, ValueError) as fault:  # ValueError: a null byte, before Python 3.11.4
+        line = getattr(fault, "lineno", None)
+        where = f", line {line}" if line else ""
+        raise UserError(f"{path}{where}: not Python: {getattr(fault, 'msg', fault)}") from fault
+    try:
+        exec(code, namespace)  # noqa: S102 (a scenario is a script)
     except (Exception, SystemExit) as fault:
         lines = [f.lineno for f in traceback.extract_tb(fault.__traceback__) if f.filename == str(path)]
         where = f", line {lines[-1]}" if lines else ""
@@ -155,56 +159,128 @@ def load(path: Path) -> LoadedScenario:
     return LoadedScenario(scenario, path, source)
 
 
+_FORMS = (  # field, its type, the type of what it holds, how it is written
+    ("defaults", Mapping, str, '{"rate": "1gbit"}'),
+    ("sweep", (list, tuple), Mapping, '({"rmem": ["25MiB", "50MiB"]},)'),
+    ("expectations", (list, tuple), Expectation, "(Expectation(...),)"),
+    ("published", (list, tuple), Published, "(Published(...),)"),
+    ("figures", (list, tuple), Figure, "(Figure(...),)"),
+    ("presets", Mapping, str, '{"name": Preset(...)}'),
+)
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_NUMBERS = [column.name for column in schema.POINT_COLUMNS if column.kind in ("int", "float")]
+
+
 def check(scenario: Scenario) -> list[str]:
     """Return every fault of a scenario, each with the value, the rule and the mend."""
-    faults: list[str] = []
     if scenario.topology != "path":
-        faults.append(f"topology: {scenario.topology!r} is not known; it can be path")
-        return faults
-
-    def values(where: str, settings: Mapping[str, Any]) -> None:
-        for name, given in settings.items():
-            knob = scenario.knobs.get(name)
-            if knob is None:
-                faults.append(f"{where}: {unknown_knob(name, scenario)}")
-                continue
-            for text in given if isinstance(given, list | tuple) else [given]:
-                try:
-                    knob.canonical(str(text))
-                except UnitError as fault:
-                    faults.append(f"{where}: {fault}")
-
-    parts: list[tuple[str, Any]] = [("", scenario)]
-    parts += [(f"preset {name}: ", preset) for name, preset in scenario.presets.items()]
-    for prefix, part in parts:
-        values(f"{prefix}defaults", part.defaults)
-        for number, block in enumerate(part.sweep, 1):
-            values(f"{prefix}sweep block {number}", block)
-            faults.extend(
-                f"{prefix}sweep block {number}: {name} has no values; give at least one"
-                for name, given in block.items()
-                if isinstance(given, list | tuple) and not given
-            )
-        for expectation in part.expectations:
-            values(f"{prefix}expectation {expectation.text!r}", expectation.where)
-            bounds = (expectation.within, expectation.at_least, expectation.at_most)
-            if all(bound is None for bound in bounds):
-                faults.append(
-                    f"{prefix}expectation {expectation.text!r}: no bound; give within, at_least or at_most"
-                )
-            if (expectation.within is None) != (expectation.of is None):
-                faults.append(f"{prefix}expectation {expectation.text!r}: within and of go together")
-        for published in getattr(part, "published", ()):
-            values(f"{prefix}published", published.where)
+        return [f"topology: {scenario.topology!r} is not known; it can be path"]
+    faults = _check_forms("", scenario)
+    if not faults:
+        for name, preset in scenario.presets.items():
+            faults += _check_forms(f"preset {name}: ", preset)
+    if faults:
+        return faults  # what has another form cannot be looked into
+    faults += _check_part("", scenario, scenario)
+    for name, preset in scenario.presets.items():
+        faults += _check_part(f"preset {name}: ", preset, scenario)
+    for name in (scenario.name, *scenario.presets):
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            faults.append(f"name: {name!r} cannot name a folder; write it in letters, digits, - and _")
+    if not scenario.sweep:
+        faults.append("sweep: no block; give at least one, such as {} for a single point")
     for figure in scenario.figures:
-        values(f"figure {figure.title!r}", {name: [] for name in (figure.x, *figure.by)})
+        where = f"figure {figure.title!r}"
+        faults += _check_values(where, dict.fromkeys((figure.x, *figure.by), ()), scenario)
+        faults += _check_column(f"{where}: y", figure.y)
     return faults
+
+
+def _check_forms(prefix: str, part: Any) -> list[str]:
+    """Return what has not the form in which the rest of the check goes through it."""
+    if not isinstance(part, Scenario | Preset):
+        return [f"{prefix}a {type(part).__name__} is not a preset; write it as Preset(...)"]
+    faults = []
+    for name, kind, item, example in _FORMS:
+        given = getattr(part, name, None)
+        if given is None and not hasattr(part, name):
+            continue
+        if not isinstance(given, kind):
+            kind_name = type(given).__name__
+            faults.append(f"{prefix}{name}: a {kind_name} cannot be it; write it as {name}={example}")
+            continue
+        faults += [
+            f"{prefix}{name}: {one!r} cannot be in it; write it as {name}={example}"
+            for one in given
+            if not isinstance(one, item)
+        ]
+    for expectation in part.expectations if not faults else ():
+        if not isinstance(expectation.where, Mapping):
+            faults.append(f'{prefix}expectation {expectation.text!r}: write it as where={{"rmem": "25MiB"}}')
+    for figure in getattr(part, "figures", ()) if not faults else ():
+        if isinstance(figure.by, str):
+            faults.append(f'figure {figure.title!r}: by is a list of knobs; write it as by=["{figure.by}"]')
+    return faults
+
+
+def _check_part(prefix: str, part: Scenario | Preset, scenario: Scenario) -> list[str]:
+    """Return the faults of what a scenario and a preset both have."""
+    faults = _check_values(f"{prefix}defaults", part.defaults, scenario, least=1)
+    for number, block in enumerate(part.sweep, 1):
+        faults += _check_values(f"{prefix}sweep block {number}", block, scenario, least=1)
+    for expectation in part.expectations:
+        where = f"{prefix}expectation {expectation.text!r}"
+        faults += _check_values(where, expectation.where, scenario)
+        faults += _check_column(f"{where}: value", expectation.value)
+        bounds = (expectation.within, expectation.at_least, expectation.at_most)
+        if all(bound is None for bound in bounds):
+            faults.append(f"{where}: no bound; give within, at_least or at_most")
+        if (expectation.within is None) != (expectation.of is None):
+            faults.append(f"{where}: within and of go together")
+        if isinstance(expectation.of, str):
+            faults += _check_column(f"{where}: of", expectation.of)
+    for published in part.published if isinstance(part, Preset) else ():
+        faults += _check_values(f"{prefix}published", published.where, scenario)
+        faults += _check_column(f"{prefix}published: of", published.of)
+    return faults
+
+
+def _check_values(
+    where: str, settings: Mapping[str, Any], scenario: Scenario, *, least: int = 0
+) -> list[str]:
+    """Return the faults of knobs and their values; `least`: how many values each must have."""
+    faults = []
+    for name, given in settings.items():
+        knob = scenario.knobs.get(name)
+        if knob is None:
+            faults.append(f"{where}: {unknown_knob(name, scenario)}")
+            continue
+        texts = given if isinstance(given, list | tuple) else [given]
+        if len(texts) < least:
+            faults.append(f"{where}: {name} has no values; give at least one")
+        for text in texts:
+            try:
+                knob.canonical(str(text))
+            except UnitError as fault:
+                faults.append(f"{where}: {fault}")
+    return faults
+
+
+def _check_column(where: str, name: str) -> list[str]:
+    """Return the fault of a name that is no column of numbers in the points table."""
+    if name in _NUMBERS:
+        return []
+    return [f"{where}: {name!r} is not a number of `wanlab show`; {_nearest(name, _NUMBERS)}"]
 
 
 def unknown_knob(name: str, scenario: Scenario) -> str:
     """Return the sentence for a knob that is not there, with the nearest that is."""
+    return f"{name!r} is not a knob of {scenario.name}; {_nearest(name, list(scenario.knobs))}"
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    """Return the hint at the nearest name, or at all of them."""
     import difflib  # noqa: PLC0415 (only when something is wrong)
 
-    near = difflib.get_close_matches(name, list(scenario.knobs), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(scenario.knobs)}"
-    return f"{name!r} is not a knob of {scenario.name}; {hint}"
+    near = difflib.get_close_matches(str(name), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(known)}"

@@ -57,12 +57,12 @@ class RunFolder:
     def manifest(self) -> dict[str, Any]:
         """Return the manifest. Raises StoreError where there is none or it cannot be read."""
         file = self.path / MANIFEST
-        if not file.exists():
-            raise StoreError(f"{self.path}: not a run (it has no {MANIFEST}); name a folder that `wanlab run` wrote")
         try:
-            manifest: dict[str, Any] = json.loads(file.read_text())
-        except (OSError, ValueError) as broken:
-            raise StoreError(f"{file}: cannot be read as JSON: {broken}") from broken
+            manifest = _json(file, "run again with --fresh")
+        except (FileNotFoundError, NotADirectoryError) as missing:
+            raise StoreError(
+                f"{self.path}: not a run (it has no {MANIFEST}); name a folder that `wanlab run` wrote"
+            ) from missing
         version = manifest.get("schema_version")
         if version != schema.VERSION:
             raise StoreError(
@@ -102,7 +102,12 @@ class RunFolder:
             old = self.path / f".old-{point}.{os.getpid()}"
             if final.exists():
                 final.replace(old)
-            aside.replace(final)
+            try:
+                aside.replace(final)
+            except OSError:
+                if old.exists():
+                    old.replace(final)
+                raise
             shutil.rmtree(old, ignore_errors=True)
         except OSError as refused:
             shutil.rmtree(aside, ignore_errors=True)
@@ -144,8 +149,20 @@ class RunFolder:
         file = self.points_path / point / "outcome.json"
         if not file.exists():
             return None
-        outcome: dict[str, Any] = json.loads(file.read_text())
-        return outcome
+        return _json(file, "delete this point's folder and run again to get it back")
+
+
+def _json(file: Path, mend: str) -> dict[str, Any]:
+    """Return what a JSON file holds. Raises StoreError for one that cannot be read, OSError for none."""
+    try:
+        held = json.loads(file.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except (OSError, ValueError) as broken:
+        raise StoreError(f"{file}: cannot be read as JSON ({broken}); {mend}") from broken
+    if not isinstance(held, dict):
+        raise StoreError(f"{file}: holds a JSON {type(held).__name__} and not an object; {mend}")
+    return held
 
 
 def _rows(file: Path) -> list[Row]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,12 @@ class Point:
         size: QueueSize = PATH_KNOBS["queue"].value(self.knobs["queue"])
         if size.unit == "packets":
             return {"kind": "pfifo", "limit": int(size.amount)}
-        return {"kind": "bfifo", "limit": size.bfifo_bytes(self.rate_bps, self.rtt_s)}
+        return {"kind": "bfifo", "limit": size.bfifo_bytes(self.rate_bps, self.rtt_s, self.packet_bytes)}
+
+    @property
+    def packet_bytes(self) -> int:
+        """The largest packet that a queue meets, bytes, as it counts them."""
+        return (GSO_MAX_BYTES if self.offloads else self.mtu_bytes) + ETHERNET_HEADER_BYTES
 
     def triple(self, which: str) -> memory.Triple:
         """tcp_rmem or tcp_wmem of this point."""
@@ -101,9 +107,12 @@ def points(
             continue
         for text in texts:
             try:
-                chosen.setdefault(name, []).append(knob.canonical(text))
+                canonical = knob.canonical(text)
             except UnitError as fault:
                 faults.append(str(fault))
+                continue
+            if canonical not in chosen.setdefault(name, []):
+                chosen[name].append(canonical)
     if faults:
         raise SpecError(faults)
 
@@ -112,12 +121,11 @@ def points(
         settings = {name: [knob.default] for name, knob in scenario.knobs.items()}
         for name, given in {**scenario.defaults, **block}.items():
             texts = list(given) if isinstance(given, list | tuple) else [given]
-            settings[name] = [scenario.knobs[name].canonical(str(text)) for text in texts]
+            spelled = [scenario.knobs[name].canonical(str(text)) for text in texts]
+            settings[name] = list(dict.fromkeys(spelled))
         settings.update(chosen)
-        count = len(found)
-        for values in settings.values():
-            count *= len(values)
-        if count > MOST_POINTS:
+        count = len(seeds) * math.prod(len(values) for values in settings.values())
+        if len(found) + count > MOST_POINTS:
             raise SpecError([f"sweep: over {MOST_POINTS} points in one run; sweep fewer values"])
         for combination in itertools.product(*settings.values()):
             knobs = dict(zip(settings, combination, strict=True))
@@ -140,8 +148,7 @@ class _Frozen(dict[str, str]):
 def check_point(point: Point) -> list[str]:
     """Return what is wrong with a combination whose single values are right."""
     faults = []
-    packet = (GSO_MAX_BYTES if point.offloads else point.mtu_bytes) + ETHERNET_HEADER_BYTES
-    queue = point.queue
+    packet, queue = point.packet_bytes, point.queue
     if queue["kind"] == "bfifo" and int(queue["limit"]) < packet:
         faults.append(
             f"queue: {point.knobs['queue']!r} is {queue['limit']} bytes at rate={point.knobs['rate']}"

@@ -190,6 +190,8 @@ def decode(data: bytes) -> Iterator[SocketSample]:
     for kind, body in netlink.messages(data):
         if kind != netlink.SOCK_DIAG_BY_FAMILY:
             continue
+        if len(body) < _MESSAGE_BYTES:
+            raise ValueError(f"a socket of {len(body)} bytes is torn")
         local_port, remote_port = struct.unpack_from(">HH", body, 4)
         rqueue, wqueue = struct.unpack_from("=II", body, 56)
         values: dict[str, int | None] = {"idiag_rqueue": rqueue, "idiag_wqueue": wqueue}

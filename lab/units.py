@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
 from lab.errors import UnitError
 
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµμ%/]*)\s*\Z")
+_NUMBER = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?)\s*([A-Za-zµμ%/]*)\s*\Z")
+_WHOLE = re.compile(r"\s*([+-]?[0-9]{1,18})\s*\Z")
+_MOST_DIGITS = 30
+"""A number of more digits before or after its point is no quantity of a network."""
 
 _RATE = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
 _RATE |= {f"{unit}/s": factor for unit, factor in _RATE.items()}
@@ -38,14 +41,17 @@ _AMBIGUOUS = {
 }
 
 
-def _split(text: str, what: str, example: str) -> tuple[Decimal, str]:
+def split(text: str, what: str, example: str) -> tuple[Decimal, str]:
+    """Return the number and the unit of a quantity; the unit may be "". Raises UnitError."""
     match = _NUMBER.match(text)
     if not match:
         raise UnitError(f"{text!r} is not a {what}; write a number and a unit, such as {example}")
-    try:
-        return Decimal(match[1]), match[2]
-    except InvalidOperation as broken:
-        raise UnitError(f"{text!r} is not a {what}; write it such as {example}") from broken
+    value = Decimal(match[1])
+    if not value:
+        return Decimal(0), match[2]
+    if abs(value.adjusted()) > _MOST_DIGITS:
+        raise UnitError(f"{text!r} is out of range; no {what} is of that order, write it such as {example}")
+    return value, match[2]
 
 
 def _refuse(text: str, unit: str, what: str, known: str, example: str) -> UnitError:
@@ -59,7 +65,7 @@ def _refuse(text: str, unit: str, what: str, known: str, example: str) -> UnitEr
 
 def parse_rate(text: str) -> float:
     """Return bit/s. `1gbit`, `1.5Gbit/s`, `125MB/s`, `100MiB/s`."""
-    value, unit = _split(text, "rate", "100mbit or 12.5MB/s")
+    value, unit = split(text, "rate", "100mbit or 12.5MB/s")
     factor = _RATE_BYTES.get(unit) or _RATE.get(unit.lower() if unit.lower().endswith(("bit", "bit/s")) else "")
     if factor is None:
         raise _refuse(text, unit, "rate", "bit, kbit, mbit, gbit, MB/s, MiB/s", "100mbit or 12.5MB/s")
@@ -68,7 +74,7 @@ def parse_rate(text: str) -> float:
 
 def parse_size(text: str) -> int:
     """Return bytes. `50MiB`, `64KiB`, `1.5MB`, `4096B`, `0`. MB is 10^6, MiB 2^20."""
-    value, unit = _split(text, "size", "50MiB or 50MB")
+    value, unit = split(text, "size", "50MiB or 50MB")
     if not unit and value == 0:
         return 0
     factor = _SIZE.get(unit)
@@ -82,7 +88,7 @@ def parse_size(text: str) -> int:
 
 def parse_time(text: str) -> float:
     """Return seconds. `200ms`, `1.5s`, `80us`, `2min`, `0`."""
-    value, unit = _split(text, "time", "200ms or 1.5s")
+    value, unit = split(text, "time", "200ms or 1.5s")
     if not unit and value == 0:
         return 0.0
     factor = _TIME.get(unit)
@@ -93,7 +99,7 @@ def parse_time(text: str) -> float:
 
 def parse_probability(text: str) -> float:
     """Return a fraction 0 to 1. `0.1%`, `100%`, `0`. Any other bare number is refused."""
-    value, unit = _split(text, "probability", "0.1%")
+    value, unit = split(text, "probability", "0.1%")
     if unit != "%" and (unit or value != 0):
         problem = f"{unit!r} is not a unit of a probability" if unit else "it may be a fraction or percent"
         raise UnitError(f"{text!r}: {problem}; write it in percent, such as 0.1%")
@@ -105,14 +111,20 @@ def parse_probability(text: str) -> float:
 
 def parse_count(text: str) -> int:
     """Return a whole number."""
-    try:
-        return int(text.strip())
-    except ValueError as broken:
-        raise UnitError(f"{text!r} is not a whole number; write it such as 4") from broken
+    match = _WHOLE.match(text)
+    if not match:
+        raise UnitError(f"{text!r} is not a whole number; write it such as 4")
+    return int(match[1])
 
 
 def _scaled(value: float, steps: tuple[tuple[float, str], ...]) -> str:
-    """Return the value in the largest unit that leaves it at 1 or more, exact to 12 digits."""
+    """Return the value in the largest unit that leaves it at 1 or more, exact to 12 digits.
+
+    steps: factors with their units, falling. Zero has the first unit that is 1.
+    """
+    value = float(f"{value:.12g}")  # first, or 999.9999999999999 would stay in its unit as 1000
+    if value == 0:
+        return f"0{next(unit for factor, unit in steps if factor == 1)}"
     for factor, unit in steps:
         if abs(value) >= factor:
             return f"{value / factor:.12g}{unit}"

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
-repo=$PWD
+repo=$(pwd -P)
 readonly repo venv=$repo/.venv
 
 say() { printf '%s\n' "$*"; }
@@ -20,7 +20,7 @@ progress() {
         if [[ -t 1 ]]; then
             printf '\r\033[K  %.100s' "$line"
         elif ((SECONDS - shown >= 5)); then
-            printf '  %s\n' "$line"
+            printf '  %.100s\n' "$line"
             shown=$SECONDS
         fi
     done

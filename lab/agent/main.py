@@ -63,7 +63,7 @@ def run_point(spec: dict[str, Any], out: Path) -> None:
         recorder = Recorder(net, spec["probes"])
         workload = make_workload(net, spec["workload"])
         workload.prepare()
-        start_ns = (clock.now_ns() // _SECOND_NS + 2) * _SECOND_NS
+        start_ns = ((clock.now_ns() + _SECOND_NS // 10) // _SECOND_NS + 1) * _SECOND_NS
         clock.sleep_until_ns(start_ns)
         recorder.start(start_ns)
         workload.begin()

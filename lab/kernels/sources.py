@@ -112,8 +112,9 @@ def identity(source: Source, index: Path) -> str:
     commit = _git_commit(source.path)
     if commit is None:
         return f"tree:{content_hash(source.path, _walk(source.path))}"
-    changed = _git_paths(source.path, "diff", "-z", "--name-only", "--no-renames", "--no-ext-diff", "HEAD")
-    changed += _git_paths(source.path, "ls-files", "-z", "--others", "--exclude-standard")
+    # Each entry is two letters of state, a space and a path.
+    status = _git_names(source.path, "status", "--porcelain", "-z", "--untracked-files=all", "--no-renames")
+    changed = [entry[3:] for entry in status]
     return f"git:{commit}" + (f"+{content_hash(source.path, changed)[:16]}" if changed else "")
 
 
@@ -121,7 +122,7 @@ def files(tree: Path) -> list[str]:
     """Return the paths, relative to it, of what belongs to a tree: not .git, not what a build left there."""
     if _git_commit(tree) is None:
         return list(_walk(tree))
-    names = _git_paths(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    names = _git_names(tree, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return [name for name in names if _is_file_or_link(tree / name)]
 
 
@@ -211,15 +212,15 @@ def _git_commit(tree: Path) -> str | None:
     return commit if Path(top).resolve() == tree.resolve() else None
 
 
-def _git_paths(tree: Path, *words: str) -> list[str]:
+def _git_names(tree: Path, *words: str) -> list[str]:
     return [name for name in _git(tree, *words).split("\0") if name]
 
 
 def _git(tree: Path, *words: str) -> str:
-    """Run git on a user's tree: none of the caller's git variables, nothing written."""
+    """Run git on a user's tree: none of the caller's git variables, nothing written, its index neither."""
     argv = ["env", "-u", "GIT_DIR", "-u", "GIT_WORK_TREE", "-u", "GIT_INDEX_FILE"]
-    argv += ["git", "-C", str(tree), "-c", "diff.autoRefreshIndex=false", *words]
-    return command.run(argv, timeout_s=300, env={"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"})
+    argv += ["git", "--no-optional-locks", "-C", str(tree), *words]
+    return command.run(argv, timeout_s=300, env={"LC_ALL": "C"})
 
 
 def _is_file_or_link(path: Path) -> bool:

@@ -9,6 +9,9 @@ from lab import memory
 from lab.model import loss as loss_model
 from lab.model import path, windows
 
+_BBR_PROBE_RTT_S = 0.2
+_BBR_PROBE_RTT_EVERY_S = 10.0
+
 LINK, RECEIVE_WINDOW, SEND_BUFFER, LOSS = "link", "receive_window", "send_buffer", "loss"
 
 
@@ -59,6 +62,17 @@ class Prediction:
         }[self.limit]
 
 
+def bbr_duty(rtt_s: float) -> float:
+    """Return the share of the time that BBR sends at its rate.
+
+    Every ten seconds it drains the path for 200 ms or one RTT, whichever is
+    longer, and takes an RTT to fill it again: bbr_min_rtt_win_sec,
+    bbr_probe_rtt_mode_ms in net/ipv4/tcp_bbr.c.
+    """
+    idle_s = max(_BBR_PROBE_RTT_S, rtt_s) + rtt_s
+    return 1 - min(idle_s / _BBR_PROBE_RTT_EVERY_S, 0.5)
+
+
 def predict(setting: Setting) -> Prediction:
     """Return the steady goodput that the settings should give.
 
@@ -80,11 +94,12 @@ def predict(setting: Setting) -> Prediction:
         * loss_model.rate_bound_bps(setting.cc, setting.loss, setting.rtt_s, mss, link / setting.flows),
     }
     limit = min(bounds, key=lambda name: (bounds[name], name != LINK))
+    duty = bbr_duty(setting.rtt_s) if setting.cc == "bbr" else 1.0
     return Prediction(
         bdp_bytes=path.bdp_bytes(setting.rate_bps, setting.rtt_s),
         window_bytes=window,
         send_window_bytes=send_window,
         bounds_bps={name: bound for name, bound in bounds.items() if math.isfinite(bound)},
-        predicted_goodput_bps=bounds[limit],
+        predicted_goodput_bps=bounds[limit] * duty,
         limit=limit,
     )

@@ -31,6 +31,7 @@ class Bulk:
         self._go = threading.Event()
         self._lock = threading.Lock()
         self._flows: list[dict[str, Any]] = []
+        self._ended = False
 
     def prepare(self) -> None:
         """Connect all flows, from consecutive ports so that a flow has a number."""
@@ -100,7 +101,8 @@ class Bulk:
         except OSError:
             return
         with self._lock:
-            self._flows[number]["finished_ns"] = clock.now_ns()
+            if not self._ended:  # cut off at the end of the load is not finished
+                self._flows[number]["finished_ns"] = clock.now_ns()
 
     def finished(self) -> bool:
         """True when every flow of a given size has arrived."""
@@ -109,6 +111,8 @@ class Bulk:
 
     def end(self) -> None:
         """Close every connection; blocked calls return."""
+        with self._lock:
+            self._ended = True
         for out, into in self._pairs:
             for end in (out, into):
                 try:

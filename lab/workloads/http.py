@@ -51,6 +51,7 @@ class Http:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._flows: list[dict[str, Any]] = []
+        self._ended = False
         self._folder = tempfile.TemporaryDirectory(prefix="wanlab-nginx-")
 
     def prepare(self) -> None:
@@ -109,7 +110,8 @@ class Http:
         except OSError:
             return  # the end of the load closed the socket under us
         with self._lock:
-            self._flows[number]["finished_ns"] = clock.now_ns()
+            if not self._ended:  # cut off at the end of the load is not finished
+                self._flows[number]["finished_ns"] = clock.now_ns()
 
     def finished(self) -> bool:
         """True when every file has arrived."""
@@ -118,6 +120,8 @@ class Http:
 
     def end(self) -> None:
         """Close the connections and end nginx."""
+        with self._lock:
+            self._ended = True
         for connection in self._connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)

@@ -30,7 +30,7 @@ class Iperf3:
         receiver = self._net[self._spec["receiver"]]
         with receiver.inside():
             self._server = subprocess.Popen(
-                ["iperf3", "--server", "--one-off", "--port", str(_PORT), "--forceflush"],
+                ["iperf3", "--version4", "--server", "--one-off", "--port", str(_PORT), "--forceflush"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

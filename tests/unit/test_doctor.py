@@ -60,7 +60,7 @@ class TestDiagnose:
         monkeypatch.setenv("WANLAB_CACHE", str(tmp_path / "cache"))
         found = {finding.name: finding for finding in doctor.diagnose()}
         assert not found["ssh"].ok
-        assert not found["guest memory"].ok
+        assert not found["chromium"].ok
         assert not found["kernels"].ok
         assert list(tmp_path.iterdir()) == []
 
@@ -128,34 +128,43 @@ class TestTracing:
 
 class TestGuestMemory:
     def machine(self, tmp_path: Path, *tmpfs: str) -> Path:
-        for name in ("dev/shm", "tmp", "proc/self"):
+        for name in ("dev/shm", "tmp", "var/tmp", "proc/self"):
             (tmp_path / name).mkdir(parents=True)
         lines = ["/dev/vda / ext4 rw 0 0", *(f"tmpfs {tmp_path / name} tmpfs rw 0 0" for name in tmpfs)]
         return write(tmp_path, {"proc/self/mounts": "\n".join(lines) + "\n"})
 
-    def test_shared_memory_comes_first(self, tmp_path: Path) -> None:
-        root = self.machine(tmp_path, "dev/shm", "tmp")
-        assert str(root / "dev/shm") in doctor.guest_memory({}, root).found
+    def give_room(self, monkeypatch: pytest.MonkeyPatch, free_bytes: dict[str, int]) -> None:
+        class Usage:
+            def __init__(self, folder: Path) -> None:
+                self.free = free_bytes.get(folder.name, 2**33)
 
-    def test_then_a_tmp_that_is_tmpfs(self, tmp_path: Path) -> None:
-        root = self.machine(tmp_path, "tmp")
-        assert str(root / "tmp") in doctor.guest_memory({}, root).found
+        monkeypatch.setattr(shutil, "disk_usage", Usage)
 
-    def test_then_tmp_on_disk_which_is_slower(self, tmp_path: Path) -> None:
-        finding = doctor.guest_memory({}, self.machine(tmp_path))
+    def test_shared_memory_comes_first(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.give_room(monkeypatch, {})
+        root = self.machine(tmp_path, "dev/shm")
+        finding = doctor.guest_memory({}, root)
         assert finding.ok
-        assert finding.found.endswith("on disk: a tmpfs would be faster")
+        assert finding.found == f"8 GiB free in {root / 'dev/shm'}"
 
-    def test_the_environment_overrides(self, tmp_path: Path) -> None:
+    def test_then_the_users_choice(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.give_room(monkeypatch, {"shm": 64 * 2**20})
         root = self.machine(tmp_path, "dev/shm")
         (tmp_path / "chosen").mkdir()
-        chosen = {"TMPDIR": str(tmp_path / "chosen"), "TMP": "/absent"}
-        assert str(tmp_path / "chosen") in doctor.guest_memory(chosen, root).found
+        finding = doctor.guest_memory({"TMPDIR": str(tmp_path / "chosen")}, root)
+        assert finding.ok
+        assert finding.found == f"8 GiB free in {tmp_path / 'chosen'}, on disk: a tmpfs would be faster"
 
-    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
-        finding = doctor.guest_memory({"TMPDIR": str(tmp_path / "absent")}, tmp_path)
+    def test_then_what_every_machine_has(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.give_room(monkeypatch, {"shm": 0})
+        root = self.machine(tmp_path)
+        assert str(root / "var/tmp") in doctor.guest_memory({"TMPDIR": "/absent"}, root).found
+        assert str(root / "tmp") in doctor.guest_memory({}, root).found
+
+    def test_none_that_is_there(self, tmp_path: Path) -> None:
+        finding = doctor.guest_memory({}, tmp_path)
         assert not finding.ok
-        assert "No such file or directory" in finding.found
+        assert finding.found.count("No such file or directory") == 3
 
     def test_noexec(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def refuse(*_arguments: object, **_settings: object) -> None:
@@ -164,17 +173,14 @@ class TestGuestMemory:
         monkeypatch.setattr(mmap, "mmap", refuse)
         finding = doctor.guest_memory({}, self.machine(tmp_path, "dev/shm"))
         assert not finding.ok
-        assert "mounted noexec" in finding.found
+        assert finding.found.count("is mounted noexec") == 3
         assert "TMPDIR" in finding.mend
 
     def test_too_little_room(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        class Usage:
-            free = 64 * 2**20  # what a container gets unless asked
-
-        monkeypatch.setattr(shutil, "disk_usage", lambda _folder: Usage)
+        self.give_room(monkeypatch, {"shm": 64 * 2**20, "tmp": 2**20})  # 64 MiB: a container's, unless asked
         finding = doctor.guest_memory({}, self.machine(tmp_path, "dev/shm"))
         assert not finding.ok
-        assert "64 MiB free" in finding.found
+        assert finding.found.startswith("64 MiB free in ")
         assert "--shm-size" in finding.mend
 
     def test_leaves_nothing_behind(self, tmp_path: Path) -> None:

@@ -209,7 +209,8 @@ def test_a_configuration_is_held_against_the_recipe() -> None:
 def test_hz_is_set_where_uml_fixes_it() -> None:
     around = "config A\n\tint\n\tdefault 100\n\n{}\nconfig B\n\tint\n\tdefault 100\n"
     assert recipe.with_hz(around.format(KCONFIG), 1000) == around.format(KCONFIG.replace("100", "1000"))
-    assert recipe.with_hz("config B\n\tdefault 100\n", 1000) == "config B\n\tdefault 100\n"
+    for other in ("config B\n\tdefault 100\n", "config HZ\n\tint\n\nconfig B\n\tdefault 100\n"):
+        assert recipe.with_hz(other, 1000) == other
 
 
 # --- a build ---------------------------------------------------------------------------------------
@@ -250,6 +251,20 @@ def test_a_tree_becomes_a_kernel_and_stays_as_it_was(tree: Path) -> None:
     assert fractions[-1] == 1.0
 
 
+def test_a_kernel_appears_whole_by_one_rename(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    rename = Path.rename
+
+    def watched(self: Path, target: Path) -> Path:
+        assert list_kernels() == []
+        seen.append(sorted(file.name for file in self.iterdir()))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", watched)
+    build_kernel("mine", source=tree)
+    assert seen == [["build.log", "config", "kernel.json", "linux"]]
+
+
 def test_a_kernel_is_built_once(tree: Path) -> None:
     first = build_kernel("mine", source=tree)
     told: list[str] = []
@@ -287,13 +302,17 @@ def test_a_tree_that_was_built_in_place(tree: Path) -> None:
     assert "./arch/um/link" in copied
     assert not [name for name in copied if name.endswith((".o", ".cmd", "auto.conf", "a.h"))]
     assert before.keys() == snapshot(tree).keys()
+    put(tree / "linux", "what the user built")
+    assert "./drivers/x.c" in build_kernel("mine", source=tree).path.read_text()
 
 
 def test_a_read_only_tree(tree: Path) -> None:
     for file in tree.rglob("*"):
         if file.is_file() and not file.is_symlink():
             file.chmod(0o444)
-    assert build_kernel("mine", source=tree).release == "6.99.1"
+    (tree / "compile").chmod(0o644)
+    put(tree / "compile", COMPILE + "stat -c %A arch/um/Kconfig >linux\n")
+    assert build_kernel("mine", source=tree).path.read_text().startswith("-rw")
 
 
 def test_a_git_checkout_is_its_commit_and_what_differs(tree: Path) -> None:
@@ -307,7 +326,7 @@ def test_a_git_checkout_is_its_commit_and_what_differs(tree: Path) -> None:
     assert sources.identity(source, index) == f"git:{commit}"
 
     put(tree / "x.o", "ignored")
-    os.utime(tree / "drivers/x.c")  # git would refresh its index for this one
+    os.utime(tree / "drivers/x.c", (1, 1))  # git would refresh its index for this one
     git_index = (tree / ".git/index").read_bytes()
     assert sources.identity(source, index) == f"git:{commit}"
 

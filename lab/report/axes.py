@@ -1,0 +1,160 @@
+"""The horizontal axis of a figure: where a knob's values stand and how they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from lab import memory
+from lab.errors import UnitError
+from lab.knobs import PATH_KNOBS
+from lab.report.stored import Entry
+
+MIB = 2**20
+MOST_NAMED_TICKS = 10
+"""More values than this, and the axis shows round numbers instead of them."""
+
+MEMORY = ("rmem", "wmem")
+
+
+class Scale(NamedTuple):
+    """Title and unit of a numeric axis; `factor` turns the axis's number into the lab's unit."""
+
+    title: str
+    factor: float
+
+
+_SCALES = {
+    "rmem": Scale("Receive buffer, largest of tcp_rmem (MiB)", MIB),
+    "wmem": Scale("Send buffer, largest of tcp_wmem (MiB)", MIB),
+    "rate": Scale("Rate of the bottleneck (Mbit/s)", 1e6),
+    "rtt": Scale("Base RTT (ms)", 1e-3),
+    "loss": Scale("Random loss (%)", 1e-2),
+    "queue": Scale("Queue of the bottleneck (KiB)", 1024),
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis. positions: number (or category) of each point, by its id.
+
+    ticks: (position, text); range: of a numeric axis, before any logarithm;
+    zero_at: where 0 stands on a logarithmic axis, None where it is not drawn;
+    ordered: neighbours are neighbours in value, so a line between them says something.
+    """
+
+    knob: str
+    title: str
+    numeric: bool
+    ordered: bool
+    positions: dict[str, float | str]
+    ticks: tuple[tuple[float | str, str], ...]
+    range: tuple[float, float] = (0.0, 1.0)
+    zero_at: float | None = None
+
+    @property
+    def factor(self) -> float:
+        """What turns a position into the lab's unit."""
+        return _SCALES[self.knob].factor if self.numeric else 1.0
+
+
+def measure(knob: str, entry: Entry) -> float | None:
+    """Return a knob of a point as a number in the lab's unit, None where it has none.
+
+    A queue counts in the bytes that it came to; one in packets has no such number.
+    """
+    text = entry.knobs.get(knob, "")
+    if knob == "queue":
+        unit = None if entry.row is None else entry.row.get("queue_limit_unit")
+        return entry.number("queue_limit") if unit == "bytes" else None
+    try:
+        if knob in MEMORY:
+            return float(memory.parse(text, knob).maximum)
+        value = PATH_KNOBS[knob].value(text)
+    except (UnitError, KeyError):
+        return None
+    return float(value) if isinstance(value, int | float) else None
+
+
+def form(knob: str, entry: Entry) -> str:
+    """Return how a socket buffer was given: fixed, autotuned or default; "" for other knobs."""
+    if knob not in MEMORY:
+        return ""
+    text = entry.knobs[knob]
+    if text == "default":
+        return text
+    return "autotuned" if text.startswith("max=") or ":" in text else "fixed"
+
+
+def build(knob: str, entries: Sequence[Entry]) -> Axis:
+    """Return the axis for a knob of these points."""
+    values = {entry.id: measure(knob, entry) for entry in entries}
+    if knob in _SCALES and all(value is not None and value >= 0 for value in values.values()):
+        return _numeric(knob, entries, {name: value or 0.0 for name, value in values.items()})
+    return _categories(knob, entries, values)
+
+
+def _numeric(knob: str, entries: Sequence[Entry], values: dict[str, float]) -> Axis:
+    scale = _SCALES[knob]
+    numbers = {name: value / scale.factor for name, value in values.items()}
+    positive = sorted({number for number in numbers.values() if number > 0})
+    zero_at = None
+    if len(positive) < len(set(numbers.values())):
+        zero_at = positive[0] / max(3.0, (positive[-1] / positive[0]) ** 0.25) if positive else 1.0
+        numbers = {name: number or zero_at for name, number in numbers.items()}
+    low, high = min(numbers.values()), max(numbers.values())
+    room = max(1.12, (high / low) ** 0.06)
+    return Axis(
+        knob=knob,
+        title=scale.title,
+        numeric=True,
+        ordered=True,
+        positions=dict(numbers),
+        ticks=_ticks(knob, entries, numbers, zero_at),
+        range=(low / room, high * room),
+        zero_at=zero_at,
+    )
+
+
+def _ticks(
+    knob: str, entries: Sequence[Entry], numbers: dict[str, float], zero_at: float | None
+) -> tuple[tuple[float, str], ...]:
+    texts: dict[float, str] = {}
+    for entry in entries:
+        number, text = numbers[entry.id], entry.knobs[knob]
+        shown = "0" if number == zero_at else f"{number:.4g}"
+        if text == "default":
+            texts[number] = f"{shown}<br>(default)"
+        elif knob == "queue" and text.endswith(("bdp", "s")):
+            texts[number] = f"{shown}<br>({text})"
+        else:
+            texts.setdefault(number, shown)
+    if len(texts) > MOST_NAMED_TICKS:
+        texts = {number: text for number, text in texts.items() if number == zero_at or "default" in text}
+        low, high = min(numbers.values()), max(numbers.values())
+        step = 10 if high / low > 100 else 2
+        power = math.ceil(math.log(low, step))
+        while step**power <= high:
+            if all(abs(math.log(step**power / number, step)) > 0.3 for number in texts):
+                texts[float(step**power)] = f"{step**power:.4g}"
+            power += 1
+    return tuple(sorted(texts.items()))
+
+
+def _categories(knob: str, entries: Sequence[Entry], values: dict[str, float | None]) -> Axis:
+    texts = list(dict.fromkeys(entry.knobs[knob] for entry in entries))
+    ordered = knob != "queue" and all(value is not None for value in values.values())
+    if ordered:
+        number_of = {entry.knobs[knob]: values[entry.id] or 0.0 for entry in entries}
+        texts.sort(key=lambda text: number_of[text])
+    meaning = PATH_KNOBS[knob].meaning if knob in PATH_KNOBS else ""
+    return Axis(
+        knob=knob,
+        title=f"{knob}: {meaning}" if len(meaning) < 60 else knob,
+        numeric=False,
+        ordered=ordered,
+        positions={entry.id: entry.knobs[knob] for entry in entries},
+        ticks=tuple((text, text) for text in texts),
+    )

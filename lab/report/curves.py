@@ -1,0 +1,233 @@
+"""What a figure shows: which points, in which curves, against which axis, and what the model draws beside them.
+
+Points are joined only where they differ in nothing but the figure's own knobs
+and the seed. No plotting here; `lab.report.figures` draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lab.knobs import PATH_KNOBS
+from lab.memory import Triple
+from lab.model.path import payload_share
+from lab.model.predict import Setting, predict
+from lab.model.windows import Release
+from lab.report import axes
+from lab.report.axes import Axis
+from lab.report.stored import Entry, Stored, varying
+from lab.schema import POINT_COLUMNS
+from lab.setting import setting
+
+GOODPUTS = ("goodput_bps", "steady_goodput_bps")
+GRID_STEPS = 160
+_SAME = 1e-3
+"""Relative distance up to which a stored prediction counts as that of the model of today."""
+
+_UNITS = {"bit/s": (1e6, "Mbit/s"), "bytes": (float(axes.MIB), "MiB")}
+_Y_TITLES = {"goodput_bps": "Goodput, whole load", "steady_goodput_bps": "Goodput, steady part"}
+_COLUMNS = {column.name: column for column in POINT_COLUMNS}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points that are joined. prediction: (position, y) in the units of the figure; None breaks the line."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    prediction: tuple[tuple[float | str | None, float | None], ...]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One figure against a knob. All numbers in the units of its axes.
+
+    fixed: knobs that vary in the run and not in this figure; left_out: points
+    with other values of them. link, bdp: reference lines, None where there is no one value.
+    """
+
+    title: str
+    axis: Axis
+    y: str
+    y_title: str
+    y_factor: float
+    curves: tuple[Curve, ...]
+    fixed: Mapping[str, str]
+    left_out: int
+    link: tuple[tuple[float | str, float], ...]
+    bdp: float | None
+
+
+def y_scale(column: str) -> tuple[float, str]:
+    """Return (factor, title with unit) of a column as an axis. KeyError for one that is no number."""
+    known = _COLUMNS[column]
+    if known.kind not in ("int", "float"):
+        raise KeyError(column)
+    factor, unit = _UNITS.get(known.unit, (1.0, known.unit))
+    title = _Y_TITLES.get(column, known.meaning[:1].upper() + known.meaning[1:])
+    return factor, f"{title} ({unit})" if unit else title
+
+
+def plots(stored: Stored) -> list[Plot]:
+    """Return the scenario's figures that this run has something to show in."""
+    found = [_plot(figure, stored) for figure in stored.manifest.get("figures", ())]
+    return [plot for plot in found if plot is not None]
+
+
+def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
+    x, y = str(figure["x"]), str(figure["y"])
+    by = [str(name) for name in figure["by"] if name != x]
+    try:
+        factor, title = y_scale(y)
+    except KeyError:
+        return None
+    candidates = [entry for entry in stored.done if x in entry.knobs and entry.number(y) is not None]
+    others = [name for name in varying(candidates) if name not in (x, *by)]
+    chosen = _most_common(candidates, others, x)
+    if len({entry.knobs[x] for entry in chosen}) < 2:
+        return None
+    axis = axes.build(x, chosen)
+    forms = {entry.id: axes.form(x, entry) for entry in chosen}
+    split = {"fixed", "autotuned"} <= set(forms.values())
+
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    names = [name for name in by if name in varying(chosen)]
+    for entry in chosen:
+        words = [entry.knobs[name] for name in names]
+        if split:  # the default is autotuned too
+            words.append(forms[entry.id].replace("default", "autotuned"))
+        groups.setdefault(tuple(words), []).append(entry)
+    keys = [*names, f"{x}"] if split else names
+    curves = []
+    for words, members in groups.items():
+        name = ", ".join(f"{key} {word}" if key != "cc" else word for key, word in zip(keys, words, strict=True))
+        members.sort(key=lambda entry: _rank(axis, entry))
+        prediction = _prediction(members, axis, stored, factor) if y in GOODPUTS else ()
+        curves.append(Curve(name or "measured", tuple(members), prediction))
+    bdps = {entry.number("bdp_bytes") for entry in chosen}
+    bdp = bdps.pop() if x in axes.MEMORY and len(bdps) == 1 and axis.numeric else None
+    return Plot(
+        title=str(figure["title"]),
+        axis=axis,
+        y=y,
+        y_title=title,
+        y_factor=factor,
+        curves=tuple(curves),
+        fixed={name: chosen[0].knobs.get(name, "") for name in others},
+        left_out=len(candidates) - len(chosen),
+        link=_link(chosen, axis, factor) if y in GOODPUTS else (),
+        bdp=bdp / axes.MIB if bdp else None,
+    )
+
+
+def _most_common(entries: Sequence[Entry], others: Sequence[str], x: str) -> list[Entry]:
+    """Return the points that share values of `others`: those with most values of x, then most points."""
+    groups: dict[tuple[str, ...], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(tuple(entry.knobs.get(name, "") for name in others), []).append(entry)
+    if not groups:
+        return []
+    return max(groups.values(), key=lambda members: (len({e.knobs[x] for e in members}), len(members)))
+
+
+def _rank(axis: Axis, entry: Entry) -> float:
+    position = axis.positions[entry.id]
+    if isinstance(position, str):
+        return [tick for tick, _ in axis.ticks].index(position)
+    return position
+
+
+def link_goodput_bps(entry: Entry) -> float | None:
+    """Return the payload that the bottleneck's rate leaves, bit/s."""
+    rate, mtu = entry.number("rate_bps"), entry.number("mtu")
+    return None if rate is None or mtu is None else rate * payload_share(int(mtu))
+
+
+def _link(entries: Sequence[Entry], axis: Axis, factor: float) -> tuple[tuple[float | str, float], ...]:
+    """Return the line of what the link can carry: level, or rising where the rate is the axis."""
+    at = {axis.positions[entry.id]: link_goodput_bps(entry) for entry in entries}
+    known = {position: value / factor for position, value in at.items() if value is not None}
+    if axis.knob == "rate" and axis.numeric:
+        return tuple(sorted(known.items()))
+    if len({round(value, 9) for value in known.values()}) != 1:
+        return ()
+    if any(link_goodput_bps(entry) is None for entry in entries):
+        return ()
+    level = next(iter(known.values()))
+    ends = axis.range if axis.numeric else (axis.ticks[0][0], axis.ticks[-1][0])
+    return tuple((end, level) for end in ends)
+
+
+def _prediction(
+    entries: Sequence[Entry], axis: Axis, stored: Stored, factor: float
+) -> tuple[tuple[float | str | None, float | None], ...]:
+    """Return the model's curve through these points: fine where it can be computed, else as stored."""
+    positions = {axis.positions[entry.id]: entry.number("predicted_goodput_bps") for entry in entries}
+    known = {position: value / factor for position, value in positions.items() if value is not None}
+    coarse: list[tuple[float | str | None, float | None]] = list(known.items())
+    release = _release(entries[0])
+    if not axis.numeric or len(known) < 2 or release is None:
+        return tuple(coarse)
+    settings = [setting(entry.point(stored.manifest["engine"]), release) for entry in entries]
+    for entry, its in zip(entries, settings, strict=True):
+        told, now = entry.number("predicted_goodput_bps"), predict(its).predicted_goodput_bps
+        if told is None or abs(now - told) > _SAME * told:
+            return tuple(coarse)  # the run was predicted by another model; its word stands
+    if any(_at(its, axis.knob, 1.0) != _at(settings[0], axis.knob, 1.0) for its in settings):
+        return tuple(coarse)
+    numbers = sorted(position for position in known if isinstance(position, float))
+    line: list[tuple[float | str | None, float | None]] = []
+    if axis.zero_at is not None and numbers[0] == axis.zero_at:
+        line += [(numbers[0], known[numbers[0]]), (None, None)]
+        numbers = numbers[1:]
+    low = numbers[0] if axis.zero_at is not None else axis.range[0]
+    grid = np.geomspace(low, axis.range[1], GRID_STEPS).tolist()
+    for position in sorted({*grid, *numbers}):
+        value = predict(_at(settings[0], axis.knob, position * axis.factor)).predicted_goodput_bps
+        if math.isfinite(value):
+            line.append((position, value / factor))
+    return tuple(line)
+
+
+def _at(base: Setting, knob: str, value: float) -> Setting:
+    """Return a setting with one knob at a value in the lab's unit."""
+    if knob in axes.MEMORY:
+        whole = round(value)
+        triple = Triple(whole, whole, whole)
+        return replace(base, rmem=triple) if knob == "rmem" else replace(base, wmem=triple)
+    if knob == "rate":
+        return replace(base, rate_bps=value)
+    if knob == "rtt":
+        return replace(base, rtt_s=value)
+    if knob == "loss":
+        return replace(base, loss=value)
+    return base  # the model knows no queue
+
+
+def _release(entry: Entry) -> Release | None:
+    try:
+        return Release.parse(str((entry.row or {}).get("kernel_release")))
+    except (ValueError, IndexError):
+        return None
+
+
+def common(values: Sequence[str]) -> str:
+    """Return the most frequent of some texts, the first of equals."""
+    return Counter(values).most_common(1)[0][0]
+
+
+def knob_value(name: str, text: str) -> float | None:
+    """Return a knob's value as a number to sort by, None where it has none."""
+    if name in axes.MEMORY:
+        return axes.measure(name, Entry("", 0, {name: text}, None))
+    try:
+        value = PATH_KNOBS[name].value(text)
+    except (KeyError, ValueError):
+        return None
+    return float(value) if isinstance(value, int | float) else None

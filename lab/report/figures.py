@@ -1,0 +1,259 @@
+"""The main figures, drawn: measured marks, the model's broken lines, what the link and the path can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import plotly.graph_objects as go
+
+from lab.report import curves, style
+from lab.report.curves import Curve, Plot
+from lab.report.stored import Entry, Stored
+from lab.units import human_rate
+
+HEIGHT_PX = 470
+MOST_BARS = 60
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with its words. narrow: changes of its layout for a small screen, plotly's dotted names."""
+
+    slug: str
+    title: str
+    caption: str
+    figure: go.Figure
+    narrow: dict[str, Any]
+
+
+def draw(stored: Stored) -> list[Drawn]:
+    """Return the main figures: the scenario's own, or one bar a point where none of them has anything to show."""
+    plots = curves.plots(stored)
+    if plots:
+        return [_curves(plot, stored, number) for number, plot in enumerate(plots, 1)]
+    return [_bars(stored)] if stored.done else []
+
+
+def _hover(entry: Entry, stored: Stored, heading: str) -> str:
+    row = entry.row or {}
+    lines = [
+        f"<b>{style.plain(heading)}</b>" if heading else "",
+        style.plain(stored.label(entry)),
+        f"goodput {human_rate(entry.number('goodput_bps'))}, steady {human_rate(entry.number('steady_goodput_bps'))}",
+        f"predicted {human_rate(entry.number('predicted_goodput_bps'))} ({_words(row.get('limit_predicted'))})",
+        f"point {style.plain(entry.id)}",
+    ]
+    return "<br>".join(line for line in lines if line)
+
+
+def _words(limit: object) -> str:
+    return style.plain(str(limit or "no limit known").replace("_", " "))
+
+
+def _curves(plot: Plot, stored: Stored, number: int) -> Drawn:
+    figure = go.Figure(layout=_layout(plot))
+    for place, curve in enumerate(plot.curves):
+        for trace in _traces(plot, curve, place, stored):
+            figure.add_trace(trace)
+    _references(figure, plot)
+    if any(curve.prediction for curve in plot.curves):
+        figure.add_trace(
+            go.Scatter(x=[None], y=[None], mode="lines", name="predicted", line={"color": style.GREY, "dash": "dash"})
+        )
+    return Drawn(f"{number:02d}-{plot.title}", plot.title, _caption(plot, stored), figure, _narrow())
+
+
+def _narrow() -> dict[str, Any]:
+    return {"dragmode": False, "margin.l": 52, "margin.r": 8, "font.size": 12}
+
+
+def _layout(plot: Plot) -> dict[str, Any]:
+    axis = plot.axis
+    xaxis = style.axis(title={"text": style.plain(axis.title)}, tickmode="array")
+    xaxis["tickvals"] = [position for position, _ in axis.ticks]
+    xaxis["ticktext"] = [text if axis.numeric else style.plain(text) for _, text in axis.ticks]
+    if axis.numeric:
+        xaxis |= {"type": "log", "range": [math.log10(end) for end in axis.range], "title_text": axis.title + ", log"}
+    else:
+        xaxis |= {"type": "category", "categoryorder": "array", "categoryarray": xaxis["tickvals"]}
+    return style.layout(
+        height=HEIGHT_PX,
+        xaxis=xaxis,
+        yaxis=style.axis(title={"text": plot.y_title}, range=[0, _top(plot)], nticks=8),
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+        hovermode="closest",
+    )
+
+
+def _top(plot: Plot) -> float:
+    values = [entry.number(plot.y) or 0.0 for curve in plot.curves for entry in curve.entries]
+    heights = [value / plot.y_factor for value in values] + [y for _, y in plot.link]
+    heights += [y for curve in plot.curves for _, y in curve.prediction if y is not None]
+    return max(heights) * 1.1 or 1.0
+
+
+def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Scatter]:
+    colour, group = style.colour(place), f"curve{place}"
+    at: dict[float | str, list[Entry]] = {}
+    for entry in curve.entries:
+        at.setdefault(plot.axis.positions[entry.id], []).append(entry)
+    joined = plot.axis.ordered and len(at) > 1
+    # marks shrink from curve to curve, so that equal results stay visible as rings
+    size = max(7.0, 14 - 1.6 * place)
+    xs: list[float | str | None] = list(at)
+    ys: list[float | None] = [median(_y(plot, entry) for entry in members) for members in at.values()]
+    texts = [_hover(members[0], stored, curve.name) for members in at.values()]
+    points = [members[0].id for members in at.values()]
+    if plot.axis.zero_at is not None and xs[0] == plot.axis.zero_at and len(xs) > 1:
+        xs.insert(1, None)  # no line from nothing to the first value
+        ys.insert(1, None)
+        texts.insert(1, "")
+        points.insert(1, "")
+    traces = [
+        go.Scatter(
+            x=xs,
+            y=ys,
+            mode="lines+markers" if joined else "markers",
+            name=style.plain(curve.name),
+            legendgroup=group,
+            line={"color": colour, "width": 2},
+            marker={"symbol": style.symbol(place), "size": size, "line": {"color": "white", "width": 1}},
+            marker_color=colour,
+            text=texts,
+            customdata=points,
+            hovertemplate="%{text}<extra></extra>",
+            cliponaxis=False,
+        )
+    ]
+    repeated = [entry for members in at.values() if len(members) > 1 for entry in members]
+    if repeated:
+        traces.append(
+            go.Scatter(
+                x=[plot.axis.positions[entry.id] for entry in repeated],
+                y=[_y(plot, entry) for entry in repeated],
+                mode="markers",
+                legendgroup=group,
+                showlegend=False,
+                marker={"symbol": f"{style.symbol(place)}-open", "size": 6, "color": colour},
+                text=[_hover(entry, stored, curve.name) for entry in repeated],
+                customdata=[entry.id for entry in repeated],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    if curve.prediction:
+        line = joined and len(curve.prediction) > 1
+        traces.append(
+            go.Scatter(
+                x=[x for x, _ in curve.prediction],
+                y=[y for _, y in curve.prediction],
+                mode="lines" if line else "markers",
+                legendgroup=group,
+                showlegend=False,
+                line={"color": colour, "width": 1.6, "dash": style.dash(place)},
+                marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 2}},
+                hoverinfo="skip",
+            )
+        )
+    return traces
+
+
+def _y(plot: Plot, entry: Entry) -> float:
+    return (entry.number(plot.y) or 0.0) / plot.y_factor
+
+
+def _references(figure: go.Figure, plot: Plot) -> None:
+    thin = {"color": style.GREY, "width": 1.2}
+    note = {"showarrow": False, "font": {"size": 12, "color": style.GREY}}
+    if plot.link:
+        xs, ys = zip(*plot.link, strict=True)
+        figure.add_trace(go.Scatter(x=xs, y=ys, mode="lines", line=thin, showlegend=False, hoverinfo="skip"))
+        text = f"link: {ys[0]:.4g} Mbit/s of payload" if len(set(ys)) == 1 else "link: its rate in payload"
+        figure.add_annotation(
+            text=text, xref="paper", x=0.005, xanchor="left", y=ys[0], yanchor="bottom", **note
+        )
+    if plot.bdp is not None and plot.axis.range[0] < plot.bdp < plot.axis.range[1]:
+        figure.add_shape(type="line", x0=plot.bdp, x1=plot.bdp, y0=0, y1=1, yref="paper", line=thin)
+        figure.add_annotation(
+            text=f"BDP {plot.bdp:.4g} MiB", x=math.log10(plot.bdp), y=1, yref="paper", yanchor="bottom", **note
+        )
+
+
+def _caption(plot: Plot, stored: Stored) -> str:
+    words = ["Marks are measured" + (", the median of all seeds" if stored.several_seeds else "") + "."]
+    if any(curve.prediction for curve in plot.curves):
+        words.append("Broken lines of the same colour are what the model predicts for the steady part.")
+    if plot.link:
+        words.append("The grey line is what the link can carry.")
+    if plot.bdp is not None and not plot.axis.range[0] < plot.bdp < plot.axis.range[1]:
+        words.append(f"The BDP of {plot.bdp:.4g} MiB lies outside.")
+    if plot.fixed:
+        fixed = ", ".join(f"{name}={value}" for name, value in plot.fixed.items())
+        words.append(f"Here {fixed}; {_count(plot.left_out)} with other values left out.")
+    return " ".join(words)
+
+
+def _count(number: int) -> str:
+    return "1 point" if number == 1 else f"{number} points"
+
+
+def _bars(stored: Stored) -> Drawn:
+    entries: Sequence[Entry] = [entry for entry in stored.done if entry.number("goodput_bps") is not None]
+    shown = entries[:MOST_BARS]
+    names = [stored.label(entry) or entry.id for entry in shown]
+    places = list(range(len(shown)))
+    texts = [_hover(entry, stored, "") for entry in shown]
+
+    def values(column: str) -> list[float]:
+        return [(entry.number(column) or 0.0) / 1e6 for entry in shown]
+
+    same = {"y": places, "text": texts, "hovertemplate": "%{text}<extra></extra>", "textposition": "none"}
+    mark = {"symbol": "line-ns", "size": 20, "line": {"width": 3, "color": style.VERMILLION}}
+    figure = go.Figure(
+        [
+            go.Bar(
+                x=values("goodput_bps"),
+                orientation="h",
+                name="goodput, whole load",
+                marker={"color": style.BLUE},
+                customdata=[entry.id for entry in shown],
+                **same,
+            ),
+            go.Scatter(
+                x=values("steady_goodput_bps"),
+                y=places,
+                mode="markers",
+                name="steady part",
+                marker={"symbol": "diamond", "size": 10, "color": style.ORANGE, "line": {"color": "white", "width": 1}},
+                hoverinfo="skip",
+            ),
+            go.Scatter(
+                x=values("predicted_goodput_bps"),
+                y=places,
+                mode="markers",
+                name="predicted",
+                marker=mark,
+                hoverinfo="skip",
+            ),
+        ],
+        style.layout(
+            height=130 + 30 * len(shown),
+            xaxis=style.axis(title={"text": "Goodput (Mbit/s)"}, rangemode="tozero"),
+            yaxis=style.axis(
+                tickvals=places,
+                ticktext=[style.plain(name) for name in names],
+                autorange="reversed",
+                automargin=True,
+                ticks="",
+            ),
+            legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+            bargap=0.35,
+        ),
+    )
+    caption = "Bars are goodput over the whole load; diamonds the steady part; upright marks what the model predicts."
+    if len(shown) < len(entries):
+        caption += f" The first {len(shown)} of {len(entries)} points."
+    return Drawn("01-goodput", "Goodput of each point", caption, figure, _narrow())

@@ -1,0 +1,114 @@
+"""A run as the report sees it: every point that was asked for, with its row if it has one.
+
+Not here: samples and queues, which are read point by point (see `lab.report.series`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lab.errors import StoreError
+from lab.knobs import PATH_KNOBS
+from lab.store import RunFolder
+from lab.sweep import Point
+
+Row = dict[str, Any]
+
+DONE, FAILED, MISSING = "done", "failed", "not run"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One point: what was asked for, and its row; None where there is none that can be read."""
+
+    id: str
+    seed: int
+    knobs: Mapping[str, str]
+    row: Row | None
+
+    @property
+    def status(self) -> str:
+        """One of done, failed or not run."""
+        return MISSING if self.row is None else str(self.row["status"])
+
+    def number(self, column: str) -> float | None:
+        """Return a column of the row as a number, None where there is none."""
+        value = None if self.row is None else self.row.get(column)
+        return float(value) if isinstance(value, int | float) else None
+
+    def point(self, engine: str) -> Point:
+        """Return the point as the model takes it; knobs that its run did not know have their default."""
+        defaults = {name: knob.default for name, knob in PATH_KNOBS.items()}
+        return Point({**defaults, **self.knobs}, engine, self.seed)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run folder as read. unreadable: a sentence for each point that cannot be read."""
+
+    folder: RunFolder
+    manifest: Mapping[str, Any]
+    entries: tuple[Entry, ...]
+    unreadable: tuple[str, ...]
+
+    @cached_property
+    def done(self) -> tuple[Entry, ...]:
+        """Points that are done, in the order of the scenario."""
+        return tuple(entry for entry in self.entries if entry.status == DONE)
+
+    def count(self, status: str) -> int:
+        """Return how many points have a status."""
+        return sum(entry.status == status for entry in self.entries)
+
+    @cached_property
+    def several_seeds(self) -> bool:
+        """Whether points were repeated with another seed."""
+        return len({entry.seed for entry in self.entries}) > 1
+
+    @cached_property
+    def varying(self) -> tuple[str, ...]:
+        """Knobs with more than one value, in the order that they have everywhere."""
+        return varying(self.entries)
+
+    @cached_property
+    def same(self) -> dict[str, str]:
+        """Knobs that all points share, with their value."""
+        first = self.entries[0].knobs if self.entries else {}
+        return {name: first[name] for name in _ordered(first) if name not in self.varying}
+
+    def label(self, entry: Entry) -> str:
+        """Return what tells a point from the others."""
+        words = [f"{name}={entry.knobs.get(name, '')}" for name in self.varying]
+        if self.several_seeds:
+            words.append(f"seed {entry.seed}")
+        return ", ".join(words)
+
+
+def varying(entries: tuple[Entry, ...] | list[Entry]) -> tuple[str, ...]:
+    """Return the knobs with more than one value among these points."""
+    names = _ordered({name: "" for entry in entries for name in entry.knobs})
+    return tuple(name for name in names if len({entry.knobs.get(name) for entry in entries}) > 1)
+
+
+def _ordered(knobs: Mapping[str, str]) -> list[str]:
+    known = [name for name in PATH_KNOBS if name in knobs]
+    return known + sorted(set(knobs) - set(known))
+
+
+def read(folder: RunFolder) -> Stored:
+    """Return the run. StoreError where the folder is none; a point that cannot be read counts as not run."""
+    manifest = folder.manifest()
+    entries, unreadable = [], []
+    for planned in manifest["points"]:
+        try:
+            rows = folder.rows("points", [planned["point"]])
+        except StoreError as broken:
+            rows = []
+            unreadable.append(str(broken))
+        entries.append(
+            Entry(planned["point"], planned["seed"], dict(planned["knobs"]), rows[0] if rows else None)
+        )
+    return Stored(folder, manifest, tuple(entries), tuple(unreadable))
