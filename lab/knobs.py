@@ -18,7 +18,6 @@ from lab.errors import UnitError
 RATE_RANGE_BPS = (1e3, 400e9)
 LONGEST_DELAY_S = 10.0
 LARGEST_QUEUE_BYTES = 2**32 - 1
-AUTO_QUEUE_PACKETS = 32
 MOST_BYTES = 2**50
 
 
@@ -53,18 +52,16 @@ class Knob:
 class QueueSize(NamedTuple):
     """A bottleneck queue as it was asked for; `unit` is "bytes", "packets", "s", "bdp" or "auto".
 
-    auto: one BDP, but on a short path never under `AUTO_QUEUE_PACKETS`, and on
-    the longest no more than a queue can hold.
+    auto: one BDP; `lab.sweep` adds what a short path needs and cuts what no queue can hold.
     """
 
     amount: float
     unit: str
 
-    def bfifo_bytes(self, rate_bps: float, rtt_s: float, packet_bytes: int) -> int:
+    def bfifo_bytes(self, rate_bps: float, rtt_s: float) -> int:
         """Return the limit in bytes; a queue counted in packets has no such number."""
-        if self.unit == "auto":
-            return min(max(round(rate_bps * rtt_s / 8), AUTO_QUEUE_PACKETS * packet_bytes), LARGEST_QUEUE_BYTES)
-        factor = {"bytes": 1.0, "s": rate_bps / 8, "bdp": rate_bps * rtt_s / 8}[self.unit]
+        bdp = rate_bps * rtt_s / 8
+        factor = {"bytes": 1.0, "s": rate_bps / 8, "bdp": bdp, "auto": bdp}[self.unit]
         return round(self.amount * factor)
 
 
@@ -186,7 +183,7 @@ _KNOBS = (
     Knob(
         "queue",
         "auto",
-        "queue of the bottleneck: 256KiB, 1000p, 50ms, 1bdp, or auto: one BDP, on short paths 32 packets",
+        "queue of the bottleneck: 256KiB, 1000p, 50ms, 1bdp, or auto: one BDP, at least 32 packets",
         _parse_queue,
         _show_queue,
     ),
@@ -241,7 +238,7 @@ _KNOBS = (
         "kernel",
         "6.12",
         "kernel of the lab: 6.12, 6.1 or one that you built",
-        _word(r"[A-Za-z0-9._@-]{1,48}", "the name of a kernel"),
+        _word(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,47}", "the name of a kernel"),
         str,
     ),
 )

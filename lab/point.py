@@ -93,7 +93,7 @@ def run(
 def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str, list[Row]]:
     """Return the tables of a point that ran. Raises MeasurementError."""
     outcome = result.outcome
-    measured = pathcheck.judge(point, outcome["path"]["rtts_s"], outcome["path"]["train"])
+    measured = pathcheck.judge(point, **outcome["path"])
     leaf = point.knobs["recipe"] == "leaf"
     samples, queues = records.decode(
         result.frames, outcome, sender="snd", bottleneck="snd-eth0" if leaf else "r1-eth1"

@@ -2,7 +2,8 @@
 
 Pure descriptions: nothing here starts a process or opens a socket. `tc` reads
 `bps` as bytes per second, so rates are always written with `bit`; sizes always
-with `b`, times in `us` with three decimals (iproute2 6.1 refuses `ns`).
+with `b`, times in whole `us` (iproute2 6.1 cuts off the rest, and then counts
+in ticks of 64 ns).
 
 Sources: tc(8), tc-htb(8), tc-netem(8), tc-bfifo(8); net/sched/sch_htb.c and
 sch_netem.c, include/uapi/linux/pkt_sched.h (Linux 6.12).
@@ -87,9 +88,9 @@ def netem_words(egress: dict[str, Any]) -> str:
     """Return netem's arguments, or "" where the egress needs no netem."""
     words = []
     if egress.get("delay_s") or egress.get("jitter_s"):
-        words.append(f"delay {egress.get('delay_s', 0) * 1e6:.3f}us")
+        words.append(f"delay {egress.get('delay_s', 0) * 1e6:.0f}us")
         if egress.get("jitter_s"):
-            words.append(f"{egress['jitter_s'] * 1e6:.3f}us")
+            words.append(f"{egress['jitter_s'] * 1e6:.0f}us")
     for key, word in (("loss", "loss random"), ("duplicate", "duplicate"), ("reorder", "reorder")):
         if egress.get(key):
             words.append(f"{word} {egress[key] * 100:.9f}%")
@@ -217,8 +218,8 @@ def differences(
             wrong.append("netem: not there")
         else:
             got = netem_settings(netem["options"])
-            check("netem delay (ns)", round((egress.get("delay_s") or 0) * 1e9), got["delay_ns"], 1)
-            check("netem jitter (ns)", round((egress.get("jitter_s") or 0) * 1e9), got["jitter_ns"], 1)
+            check("netem delay (ns)", round((egress.get("delay_s") or 0) * 1e9), got["delay_ns"], 64)
+            check("netem jitter (ns)", round((egress.get("jitter_s") or 0) * 1e9), got["jitter_ns"], 64)
             check(
                 "netem limit (packets)",
                 egress.get("limit_packets") or UNLIMITED_PACKETS,

@@ -176,9 +176,8 @@ def check(scenario: Scenario) -> list[str]:
     if scenario.topology != "path":
         return [f"topology: {scenario.topology!r} is not known; it can be path"]
     faults = _check_forms("", scenario)
-    if not faults:
-        for name, preset in scenario.presets.items():
-            faults += _check_forms(f"preset {name}: ", preset)
+    for name, preset in scenario.presets.items() if isinstance(scenario.presets, Mapping) else ():
+        faults += _check_forms(f"preset {name}: ", preset)
     if faults:
         return faults  # what has another form cannot be looked into
     faults += _check_part("", scenario, scenario)
@@ -199,27 +198,34 @@ def check(scenario: Scenario) -> list[str]:
 def _check_forms(prefix: str, part: Any) -> list[str]:
     """Return what has not the form in which the rest of the check goes through it."""
     if not isinstance(part, Scenario | Preset):
-        return [f"{prefix}a {type(part).__name__} is not a preset; write it as Preset(...)"]
-    faults = []
+        return [f"{prefix}{type(part).__name__} is not its form; write it as Preset(...)"]
+    faults: list[str] = []
+    fields: dict[str, Any] = vars(part)
     for name, kind, item, example in _FORMS:
-        given = getattr(part, name, None)
-        if given is None and not hasattr(part, name):
+        if name not in fields:
             continue
+        given = fields[name]
         if not isinstance(given, kind):
-            kind_name = type(given).__name__
-            faults.append(f"{prefix}{name}: a {kind_name} cannot be it; write it as {name}={example}")
+            wrong = type(given).__name__
+            faults.append(f"{prefix}{name}: {wrong} is not its form; write it as {name}={example}")
             continue
         faults += [
             f"{prefix}{name}: {one!r} cannot be in it; write it as {name}={example}"
             for one in given
             if not isinstance(one, item)
         ]
-    for expectation in part.expectations if not faults else ():
-        if not isinstance(expectation.where, Mapping):
-            faults.append(f'{prefix}expectation {expectation.text!r}: write it as where={{"rmem": "25MiB"}}')
-    for figure in getattr(part, "figures", ()) if not faults else ():
-        if isinstance(figure.by, str):
-            faults.append(f'figure {figure.title!r}: by is a list of knobs; write it as by=["{figure.by}"]')
+    if faults:
+        return faults
+    faults += [
+        f'{prefix}expectation {one.text!r}: write it as where={{"rmem": "25MiB"}}'
+        for one in fields["expectations"]
+        if isinstance(one.where, str)
+    ]
+    faults += [
+        f'figure {one.title!r}: by is a list of knobs; write it as by=["{one.by}"]'
+        for one in fields.get("figures", ())
+        if isinstance(one.by, str)
+    ]
     return faults
 
 

@@ -16,6 +16,7 @@ from lab.sweep import Point
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 ACCESS_FACTOR = 10
+FASTEST_ACCESS_BPS = 800e9
 DEFAULT_SAMPLES = 200
 PAGE_BYTES = 4096
 _SETTLE_S = 30.0
@@ -70,19 +71,25 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
     }
 
 
+def access_bps(point: Point) -> float:
+    """Return the rate of the hosts' own interfaces: ten times the bottleneck, as far as there are such."""
+    return min(ACCESS_FACTOR * point.rate_bps, FASTEST_ACCESS_BPS)
+
+
 def topology(point: Point) -> dict[str, Any]:
     """Return the topology file, class and parameters."""
     value = point.value
     leaf = point.knobs["recipe"] == "leaf"
+    rtt_us = round(point.rtt_s * 1e6)
     return {
         "file": str(REPOSITORY / "topologies" / "path.py"),
         "name": "PathTopo",
         "params": {
             "rate_bps": point.rate_bps,
-            "access_bps": None if leaf else ACCESS_FACTOR * point.rate_bps,
+            "access_bps": None if leaf else access_bps(point),
             "queue": point.queue,
-            "delay_out_s": point.rtt_s / 2,
-            "delay_back_s": point.rtt_s / 2,
+            "delay_out_s": (rtt_us - rtt_us // 2) / 1e6,
+            "delay_back_s": rtt_us // 2 / 1e6,
             "jitter_s": value("jitter"),
             "loss": value("loss"),
             "duplicate": value("duplicate"),

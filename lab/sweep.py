@@ -15,12 +15,14 @@ from dataclasses import dataclass
 
 from lab import memory
 from lab.errors import SpecError, UnitError
-from lab.knobs import PATH_KNOBS, QueueSize
-from lab.qdisc import ETHERNET_HEADER_BYTES, GSO_MAX_BYTES
+from lab.knobs import LARGEST_QUEUE_BYTES, PATH_KNOBS, QueueSize
+from lab.qdisc import ETHERNET_HEADER_BYTES, GSO_MAX_BYTES, burst_bytes
 from lab.scenario import Scenario, unknown_knob
 
 IDENTITY_VERSION = 1
 MOST_POINTS = 100_000
+AUTO_QUEUE_PACKETS = 32
+AUTO_QUEUE_BURSTS = 4
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,12 @@ class Point:
         size: QueueSize = PATH_KNOBS["queue"].value(self.knobs["queue"])
         if size.unit == "packets":
             return {"kind": "pfifo", "limit": int(size.amount)}
-        return {"kind": "bfifo", "limit": size.bfifo_bytes(self.rate_bps, self.rtt_s, self.packet_bytes)}
+        limit = size.bfifo_bytes(self.rate_bps, self.rtt_s)
+        if size.unit == "auto":
+            burst = burst_bytes(self.rate_bps, self.mtu_bytes, self.offloads)
+            limit = max(limit, AUTO_QUEUE_PACKETS * self.packet_bytes, AUTO_QUEUE_BURSTS * burst)
+            limit = min(limit, LARGEST_QUEUE_BYTES)
+        return {"kind": "bfifo", "limit": limit}
 
     @property
     def packet_bytes(self) -> int:
@@ -155,12 +162,16 @@ def check_point(point: Point) -> list[str]:
             f" rtt={point.knobs['rtt']}, under one packet of {packet} bytes"
             f" (mtu={point.mtu_bytes}, offloads={point.knobs['offloads']}); take a larger queue"
         )
-    elif int(queue["limit"]) >= 2**32:
+    elif int(queue["limit"]) > LARGEST_QUEUE_BYTES:
         faults.append(
             f"queue: {point.knobs['queue']!r} is {queue['limit']} bytes at rate={point.knobs['rate']}"
             f" rtt={point.knobs['rtt']}, over the 4 GiB that a queue can hold; take a smaller queue"
         )
     one_way = point.rtt_s if point.knobs["recipe"] == "leaf" else point.rtt_s / 2
+    for name in ("rtt", "jitter"):
+        time_us = float(PATH_KNOBS[name].value(point.knobs[name])) * 1e6
+        if abs(time_us - round(time_us)) > 1e-6 * max(time_us, 1):
+            faults.append(f"{name}: {point.knobs[name]!r} is not a whole number of microseconds, which tc sets; round it")
     jitter_s = float(PATH_KNOBS["jitter"].value(point.knobs["jitter"]))
     if jitter_s > one_way:
         faults.append(

@@ -1,9 +1,8 @@
 """The path as it really is, measured before the load: RTT, rate, drops.
 
-Method. RTT: one small datagram at a time is echoed by the receiver; the least
-of the answers counts. Rate: a train of full packets, sent in one go; the
-receiver's kernel stamps each arrival, and what came after the shaper's burst
-over the time that it took is the rate; packets are numbered, so lost ones count.
+Method. RTT: one echo request at a time; the receiver's kernel answers. Rate: a train of full packets, sent in one go; the
+receiver's kernel stamps each arrival, and the second half of the train over the
+time that it took is the rate; packets are numbered, so lost ones count.
 Not here: judging it (see `lab.pathcheck`).
 """
 
@@ -11,11 +10,12 @@ from __future__ import annotations
 
 import socket
 import struct
-import threading
 import time
 from typing import Any
 
-_ECHO_PORT, _TRAIN_PORT = 7, 9
+_TRAIN_PORT = 9
+_ECHO_REQUEST, _PING_ID = 8, 7
+_UDP_SEGMENT, _MOST_SEGMENTS, _MOST_DATAGRAM_BYTES = 103, 64, 65000  # include/uapi/linux/udp.h
 _SO_TIMESTAMPNS = 35  # numbers of include/uapi/asm-generic/socket.h that Python does not name
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 _STAMP = struct.Struct("=qq")
@@ -23,10 +23,10 @@ _PINGS = 3
 _IP_UDP_HEADER_BYTES = 28
 
 
-def _stamped(sock: socket.socket, size: int) -> tuple[int, int] | None:
+def _stamped(sock: socket.socket) -> tuple[int, int] | None:
     """Return (first four bytes, kernel's arrival time in ns) of a datagram, None after the time-out."""
     try:
-        data, control, _flags, _from = sock.recvmsg(size, socket.CMSG_SPACE(_STAMP.size))
+        data, control, _flags, _from = sock.recvmsg(64, socket.CMSG_SPACE(_STAMP.size))
     except TimeoutError:
         return None
     for level, kind, value in control:
@@ -37,53 +37,63 @@ def _stamped(sock: socket.socket, size: int) -> tuple[int, int] | None:
 
 
 def measure(net: Any, spec: dict[str, Any]) -> dict[str, Any]:
-    """Return `rtts_s` (answered pings) and `train` ([number, ns] of each arrival).
+    """Return `rtts_s` (answered pings), `train` ([number, ns] of each arrival), `train_sent_ns`.
 
     spec: `sender`, `receiver`, `timeout_s`, `mtu_bytes`, `train_packets`.
+    train_sent_ns: how long it took to hand the train over; a sender slower than
+    the link measures itself.
     """
     sender, receiver = net[spec["sender"]], net[spec["receiver"]]
-    payload = spec["mtu_bytes"] - _IP_UDP_HEADER_BYTES
+    rtts = _pings(sender, receiver, spec["timeout_s"])  # first: a train leaves the shapers in debt
+    train, sent_ns = _train(sender, receiver, spec)
+    return {"rtts_s": rtts, "train": train, "train_sent_ns": sent_ns}
 
-    def bound(node: Any, port: int) -> socket.socket:
-        with node.inside():
-            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-        sock.settimeout(spec["timeout_s"])
-        sock.bind((node.IP(), port))
-        return sock
 
-    with bound(receiver, _ECHO_PORT) as echo, bound(sender, 0) as pinger:
-
-        def answer() -> None:
-            while True:
-                data, where = echo.recvfrom(64)
-                if not data:
-                    return
-                echo.sendto(data, where)
-
-        echo.settimeout(None)
-        thread = threading.Thread(target=answer, daemon=True)
-        thread.start()
-        rtts = []
-        for _ in range(_PINGS):
+def _pings(sender: Any, receiver: Any, timeout_s: float) -> list[float]:
+    """Return the RTTs of echo requests, s; the receiver's kernel answers, no process. RFC 792."""
+    rtts = []
+    with sender.inside():
+        pinger = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    with pinger:
+        pinger.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        pinger.settimeout(timeout_s)
+        for number in range(_PINGS):
+            body = struct.pack(">HH", _PING_ID, number)
+            message = struct.pack(">BBH", _ECHO_REQUEST, 0, ~sum((_ECHO_REQUEST << 8, _PING_ID, number)) & 0xFFFF) + body
             sent_ns = time.time_ns()
-            pinger.sendto(b"wanlab", (receiver.IP(), _ECHO_PORT))
-            arrival = _stamped(pinger, 64)
+            pinger.sendto(message, (receiver.IP(), 0))
+            arrival = _stamped(pinger)
             if arrival is not None:
                 rtts.append((arrival[1] - sent_ns) / 1e9)
-        with receiver.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as local:
-            local.sendto(b"", (receiver.IP(), _ECHO_PORT))
-        thread.join()
+    return rtts
 
-    train: list[tuple[int, int]] = []
-    with bound(receiver, _TRAIN_PORT) as sink, bound(sender, 0) as source:
-        sink.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 4 * spec["train_packets"] * spec["mtu_bytes"])
-        source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 4 * spec["train_packets"] * spec["mtu_bytes"])
-        for number in range(spec["train_packets"]):
-            source.sendto(struct.pack("=I", number).ljust(payload, b"\0"), (receiver.IP(), _TRAIN_PORT))
-        for _ in range(spec["train_packets"]):
-            arrival = _stamped(sink, 4)
+
+def _train(sender: Any, receiver: Any, spec: dict[str, Any]) -> tuple[list[tuple[int, int]], int]:
+    """Send numbered packets of the MTU's size in one go; return their arrivals and the time it took to send."""
+    size = spec["mtu_bytes"] - _IP_UDP_HEADER_BYTES
+    count = spec["train_packets"]
+    burst = min(_MOST_SEGMENTS, _MOST_DATAGRAM_BYTES // size)
+    numbered = [struct.pack("=I", number).ljust(size, b"\0") for number in range(count)]
+    sends = [b"".join(numbered[first : first + burst]) for first in range(0, count, burst)]
+    with receiver.inside():
+        sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with sender.inside():
+        source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    arrivals: list[tuple[int, int]] = []
+    with sink, source:
+        sink.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        sink.settimeout(spec["timeout_s"])
+        sink.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 4 * count * spec["mtu_bytes"] + 2**20)
+        source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 4 * count * spec["mtu_bytes"] + 2**20)
+        source.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, size)  # one call, many packets: faster than the link
+        sink.bind((receiver.IP(), _TRAIN_PORT))
+        began_ns = time.time_ns()
+        for data in sends:
+            source.sendto(data, (receiver.IP(), _TRAIN_PORT))
+        sent_ns = time.time_ns() - began_ns
+        for _ in range(count):
+            arrival = _stamped(sink)
             if arrival is None:
                 break
-            train.append(arrival)
-    return {"rtts_s": rtts, "train": train}
+            arrivals.append(arrival)
+    return arrivals, sent_ns

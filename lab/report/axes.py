@@ -27,12 +27,12 @@ class Scale(NamedTuple):
 
 
 _SCALES = {
-    "rmem": Scale("Receive buffer, largest of tcp_rmem (MiB)", MIB),
-    "wmem": Scale("Send buffer, largest of tcp_wmem (MiB)", MIB),
-    "rate": Scale("Rate of the bottleneck (Mbit/s)", 1e6),
-    "rtt": Scale("Base RTT (ms)", 1e-3),
-    "loss": Scale("Random loss (%)", 1e-2),
-    "queue": Scale("Queue of the bottleneck (KiB)", 1024),
+    "rmem": Scale("Receive buffer, largest of tcp_rmem (MiB), logarithmic", MIB),
+    "wmem": Scale("Send buffer, largest of tcp_wmem (MiB), logarithmic", MIB),
+    "rate": Scale("Rate of the bottleneck (Mbit/s), logarithmic", 1e6),
+    "rtt": Scale("Base RTT (ms), logarithmic", 1e-3),
+    "loss": Scale("Random loss (%), logarithmic", 1e-2),
+    "queue": Scale("Queue of the bottleneck (KiB), logarithmic", 1024),
 }
 
 
@@ -127,7 +127,7 @@ def _ticks(
         shown = "0" if number == zero_at else f"{number:.4g}"
         if text == "default":
             texts[number] = f"{shown}<br>(default)"
-        elif knob == "queue" and text.endswith(("bdp", "s")):
+        elif knob == "queue" and (text == "auto" or text.endswith(("bdp", "s"))):
             texts[number] = f"{shown}<br>({text})"
         else:
             texts.setdefault(number, shown)

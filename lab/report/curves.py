@@ -7,13 +7,13 @@ and the seed. No plotting here; `lab.report.figures` draws.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from lab.errors import UnitError
 from lab.knobs import PATH_KNOBS
 from lab.memory import Triple
 from lab.model.path import payload_share
@@ -103,13 +103,12 @@ def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
         if split:  # the default is autotuned too
             words.append(forms[entry.id].replace("default", "autotuned"))
         groups.setdefault(tuple(words), []).append(entry)
-    keys = [*names, f"{x}"] if split else names
+    keys = [*names, x] if split else names
     curves = []
     for words, members in groups.items():
-        name = ", ".join(f"{key} {word}" if key != "cc" else word for key, word in zip(keys, words, strict=True))
         members.sort(key=lambda entry: _rank(axis, entry))
         prediction = _prediction(members, axis, stored, factor) if y in GOODPUTS else ()
-        curves.append(Curve(name or "measured", tuple(members), prediction))
+        curves.append(Curve(_name(keys, words), tuple(members), prediction))
     bdps = {entry.number("bdp_bytes") for entry in chosen}
     bdp = bdps.pop() if x in axes.MEMORY and len(bdps) == 1 and axis.numeric else None
     return Plot(
@@ -124,6 +123,13 @@ def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
         link=_link(chosen, axis, factor) if y in GOODPUTS else (),
         bdp=bdp / axes.MIB if bdp else None,
     )
+
+
+def _name(keys: Sequence[str], words: Sequence[str]) -> str:
+    """Return the name of a curve: "cubic, kernel 6.1, adv_win_scale 2". A knob at `default` goes unsaid."""
+    parts = [word if key == "cc" else f"{key} {word}" for key, word in zip(keys, words, strict=True)]
+    said = [part for part, word in zip(parts, words, strict=True) if word != "default"]
+    return ", ".join(said or parts) or "measured"
 
 
 def _most_common(entries: Sequence[Entry], others: Sequence[str], x: str) -> list[Entry]:
@@ -174,7 +180,10 @@ def _prediction(
     release = _release(entries[0])
     if not axis.numeric or len(known) < 2 or release is None:
         return tuple(coarse)
-    settings = [setting(entry.point(stored.manifest["engine"]), release) for entry in entries]
+    try:
+        settings = [setting(entry.point(stored.manifest["engine"]), release) for entry in entries]
+    except UnitError:
+        return tuple(coarse)  # a value that today's knobs refuse
     for entry, its in zip(entries, settings, strict=True):
         told, now = entry.number("predicted_goodput_bps"), predict(its).predicted_goodput_bps
         if told is None or abs(now - told) > _SAME * told:
@@ -191,7 +200,7 @@ def _prediction(
     for position in sorted({*grid, *numbers}):
         value = predict(_at(settings[0], axis.knob, position * axis.factor)).predicted_goodput_bps
         if math.isfinite(value):
-            line.append((position, value / factor))
+            line.append((float(f"{position:.6g}"), float(f"{value / factor:.6g}")))
     return tuple(line)
 
 
@@ -215,11 +224,6 @@ def _release(entry: Entry) -> Release | None:
         return Release.parse(str((entry.row or {}).get("kernel_release")))
     except (ValueError, IndexError):
         return None
-
-
-def common(values: Sequence[str]) -> str:
-    """Return the most frequent of some texts, the first of equals."""
-    return Counter(values).most_common(1)[0][0]
 
 
 def knob_value(name: str, text: str) -> float | None:

@@ -15,7 +15,11 @@ from lab.report.curves import Curve, Plot
 from lab.report.stored import Entry, Stored
 from lab.units import human_rate
 
-HEIGHT_PX = 470
+HEIGHT_PX = 450
+BELOW_PX = 74
+"""Under the plot: two lines of ticks and the axis's title."""
+
+LEGEND_LINE_PX = 21
 MOST_BARS = 60
 
 
@@ -64,27 +68,43 @@ def _curves(plot: Plot, stored: Stored, number: int) -> Drawn:
         figure.add_trace(
             go.Scatter(x=[None], y=[None], mode="lines", name="predicted", line={"color": style.GREY, "dash": "dash"})
         )
-    return Drawn(f"{number:02d}-{plot.title}", plot.title, _caption(plot, stored), figure, _narrow())
+    return Drawn(f"{number:02d}-{plot.title}", plot.title, _caption(plot, stored), figure, _with_legend(figure))
 
 
-def _narrow() -> dict[str, Any]:
-    return {"dragmode": False, "margin.l": 52, "margin.r": 8, "font.size": 12}
+def _with_legend(figure: go.Figure, below_px: int = BELOW_PX) -> dict[str, Any]:
+    """Make room for the legend under the figure; return the changes for a small screen."""
+    names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
+    lines = {width: style.legend_lines(names, width) for width in (style.WIDE_PX, style.NARROW_PX)}
+    height, narrow = figure.layout.height, lines[style.NARROW_PX] * LEGEND_LINE_PX
+    wide = lines[style.WIDE_PX] * LEGEND_LINE_PX
+    figure.update_layout(
+        height=height + wide,
+        margin_b=below_px + wide,
+        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
+    )
+    return {
+        "dragmode": False,
+        "margin.l": 52,
+        "margin.r": 8,
+        "font.size": 12,
+        "height": height + narrow - 40,
+        "margin.b": below_px + narrow,
+    }
 
 
 def _layout(plot: Plot) -> dict[str, Any]:
     axis = plot.axis
-    xaxis = style.axis(title={"text": style.plain(axis.title)}, tickmode="array")
+    xaxis = style.axis(title={"text": style.plain(axis.title), "standoff": 6}, tickmode="array")
     xaxis["tickvals"] = [position for position, _ in axis.ticks]
     xaxis["ticktext"] = [text if axis.numeric else style.plain(text) for _, text in axis.ticks]
     if axis.numeric:
-        xaxis |= {"type": "log", "range": [math.log10(end) for end in axis.range], "title_text": axis.title + ", log"}
+        xaxis |= {"type": "log", "range": [math.log10(end) for end in axis.range]}
     else:
         xaxis |= {"type": "category", "categoryorder": "array", "categoryarray": xaxis["tickvals"]}
     return style.layout(
         height=HEIGHT_PX,
         xaxis=xaxis,
         yaxis=style.axis(title={"text": plot.y_title}, range=[0, _top(plot)], nticks=8),
-        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
         hovermode="closest",
     )
 
@@ -103,7 +123,7 @@ def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Sca
         at.setdefault(plot.axis.positions[entry.id], []).append(entry)
     joined = plot.axis.ordered and len(at) > 1
     # marks shrink from curve to curve, so that equal results stay visible as rings
-    size = max(7.0, 14 - 1.6 * place)
+    size = max(8.0, 14 - 1.4 * place)
     xs: list[float | str | None] = list(at)
     ys: list[float | None] = [median(_y(plot, entry) for entry in members) for members in at.values()]
     texts = [_hover(members[0], stored, curve.name) for members in at.values()]
@@ -120,9 +140,13 @@ def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Sca
             mode="lines+markers" if joined else "markers",
             name=style.plain(curve.name),
             legendgroup=group,
-            line={"color": colour, "width": 2},
-            marker={"symbol": style.symbol(place), "size": size, "line": {"color": "white", "width": 1}},
-            marker_color=colour,
+            line={"color": style.faded(colour), "width": 1.5},
+            marker={
+                "symbol": style.symbol(place),
+                "size": size,
+                "color": colour,
+                "line": {"color": "white", "width": 1},
+            },
             text=texts,
             customdata=points,
             hovertemplate="%{text}<extra></extra>",
@@ -153,7 +177,7 @@ def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Sca
                 mode="lines" if line else "markers",
                 legendgroup=group,
                 showlegend=False,
-                line={"color": colour, "width": 1.6, "dash": style.dash(place)},
+                line={"color": colour, "width": 1.8, "dash": style.dash(place)},
                 marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 2}},
                 hoverinfo="skip",
             )
@@ -240,7 +264,7 @@ def _bars(stored: Stored) -> Drawn:
             ),
         ],
         style.layout(
-            height=130 + 30 * len(shown),
+            height=110 + 30 * len(shown),
             xaxis=style.axis(title={"text": "Goodput (Mbit/s)"}, rangemode="tozero"),
             yaxis=style.axis(
                 tickvals=places,
@@ -249,11 +273,10 @@ def _bars(stored: Stored) -> Drawn:
                 automargin=True,
                 ticks="",
             ),
-            legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left"},
             bargap=0.35,
         ),
     )
     caption = "Bars are goodput over the whole load; diamonds the steady part; upright marks what the model predicts."
     if len(shown) < len(entries):
         caption += f" The first {len(shown)} of {len(entries)} points."
-    return Drawn("01-goodput", "Goodput of each point", caption, figure, _narrow())
+    return Drawn("01-goodput", "Goodput of each point", caption, figure, _with_legend(figure, 56))

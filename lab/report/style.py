@@ -8,6 +8,7 @@ is a grey that reads on white and on dark alike. Marks and dashes differ too.
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from typing import Any
 
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -18,6 +19,9 @@ DASHES = ("dash", "dot", "dashdot", "longdash", "longdashdot")
 
 GRID = "rgba(127,127,127,0.22)"
 AXIS = "rgba(127,127,127,0.6)"
+WIDE_PX, NARROW_PX = 900, 300
+"""Room for a legend on a large and on a small screen, at least."""
+
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 TEXT = "#1d2329"
 
@@ -42,6 +46,20 @@ def plain(text: object) -> str:
     return html.escape(str(text), quote=False)
 
 
+def legend_lines(names: Sequence[str], width_px: int) -> int:
+    """Return how many lines a lying legend needs; plotly gives every entry the width of the longest."""
+    if not names:
+        return 0
+    columns = max(1, width_px // (48 + 7 * max(map(len, names))))
+    return -(-len(names) // columns)
+
+
+def faded(colour: str) -> str:
+    """Return a colour of the palette, half transparent."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.45)"
+
+
 def layout(**more: Any) -> dict[str, Any]:
     """Return the layout that all figures share, with more on top. The page sets its own text colour."""
     return {
@@ -51,6 +69,7 @@ def layout(**more: Any) -> dict[str, Any]:
         "plot_bgcolor": "rgba(0,0,0,0)",
         "margin": {"l": 64, "r": 18, "t": 30, "b": 56},
         "hoverlabel": {"align": "left", "namelength": -1},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": GREY, "activecolor": BLUE},
         **more,
     }
 

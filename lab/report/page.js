@@ -1,0 +1,130 @@
+"use strict";
+// The report's behaviour: draws the figures, shows the chosen point, sorts the tables.
+(() => {
+  const read = (id) => JSON.parse(document.getElementById(id).textContent);
+  const figures = read("figures-data");
+  const points = read("points-data");
+  const narrow = matchMedia("(max-width: 700px)");
+  const drawn = new Map(); // element -> the figure it shows, as stored
+  const config = {
+    responsive: true,
+    displaylogo: false,
+    // named one by one: plotly's own choice has a button that uploads the chart
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+    plotlyServerURL: "",
+  };
+
+  // Set "yaxis2.domain" and the like in a layout.
+  function set(layout, path, value) {
+    const names = path.split(".");
+    const last = names.pop();
+    let inner = layout;
+    for (const name of names) inner = inner[name] ??= {};
+    inner[last] = value;
+  }
+
+  function layoutFor(figure, width) {
+    const layout = structuredClone(figure.layout);
+    if (!width && narrow.matches) {
+      for (const [path, value] of Object.entries(figure.narrow)) set(layout, path, value);
+    }
+    const style = getComputedStyle(document.documentElement);
+    layout.font.color = style.getPropertyValue("--text").trim();
+    layout.hoverlabel.bgcolor = style.getPropertyValue("--paper").trim();
+    if (width) layout.width = width;
+    return layout;
+  }
+
+  function draw(element, figure, width) {
+    drawn.set(element, figure);
+    const layout = layoutFor(figure, width);
+    element.style.height = `${layout.height}px`;
+    return Plotly.react(element, structuredClone(figure.data), layout, {
+      ...config,
+      displayModeBar: narrow.matches ? false : "hover",
+    });
+  }
+
+  function redraw(width) {
+    for (const [element, figure] of drawn) draw(element, figure, width);
+  }
+
+  // ---- the point that is shown over time, drawn as a path, and listed with its commands
+
+  const choice = document.getElementById("choice");
+
+  function choose(id) {
+    const point = points[id];
+    if (!point) return false;
+    choice.value = id;
+    draw(document.getElementById("series"), point);
+    document.getElementById("series-caption").textContent = point.caption;
+    document.querySelector("#commands code").textContent = point.commands;
+    for (const name of document.querySelectorAll("code.chosen")) name.textContent = id;
+    for (const text of document.querySelectorAll("#drawing [data-slot]")) {
+      text.textContent = point.words[text.dataset.slot] ?? "";
+    }
+    document.querySelectorAll("#facts dd").forEach((value, place) => {
+      value.textContent = point.facts[place][1];
+    });
+    for (const row of document.querySelectorAll("#points tbody tr")) {
+      row.classList.toggle("chosen", row.querySelector(`[data-point="${CSS.escape(id)}"]`) !== null);
+    }
+    return true;
+  }
+
+  function chooseAndGo(id) {
+    if (choose(id)) document.getElementById("time").scrollIntoView();
+  }
+
+  if (choice) {
+    choice.addEventListener("change", () => choose(choice.value));
+    for (const button of document.querySelectorAll("button.point")) {
+      button.addEventListener("click", () => chooseAndGo(button.dataset.point));
+    }
+  }
+
+  // ---- tables
+
+  // Numbers before text, empty cells last whichever way it is sorted.
+  function compare(a, b, sign) {
+    if (a === "" || b === "") return (a === "") - (b === "");
+    const [x, y] = [Number(a), Number(b)];
+    if (Number.isNaN(x) !== Number.isNaN(y)) return Number.isNaN(x) - Number.isNaN(y);
+    return sign * (Number.isNaN(x) ? a.localeCompare(b, "en", { numeric: true }) : x - y);
+  }
+
+  function sortBy(table, column) {
+    const heads = [...table.tHead.rows[0].cells];
+    const up = heads[column].getAttribute("aria-sort") !== "ascending";
+    for (const head of heads) head.removeAttribute("aria-sort");
+    heads[column].setAttribute("aria-sort", up ? "ascending" : "descending");
+    const key = (row) => row.cells[column].dataset.sort ?? row.cells[column].textContent;
+    const rows = [...table.tBodies[0].rows];
+    rows.sort((a, b) => compare(key(a), key(b), up ? 1 : -1));
+    table.tBodies[0].append(...rows);
+  }
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    [...table.tHead.rows[0].cells].forEach((head, column) => {
+      head.querySelector("button").addEventListener("click", () => sortBy(table, column));
+    });
+  }
+
+  // ---- start
+
+  for (const element of document.querySelectorAll("[data-figure]")) {
+    draw(element, figures[Number(element.dataset.figure)]).then(() => {
+      element.on("plotly_click", (event) => {
+        const id = event.points[0].customdata;
+        if (id) chooseAndGo(id);
+      });
+    });
+  }
+  if (choice) choose(choice.value);
+
+  narrow.addEventListener("change", () => redraw());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
+  addEventListener("beforeprint", () => redraw(680));
+  addEventListener("afterprint", () => redraw());
+})();

@@ -1,0 +1,138 @@
+"""Writes a run as one HTML page that needs nothing else, and its figures as pictures.
+
+The page loads nothing: plotly.js, styles, script and data are inside, and its
+content security policy forbids the browser to fetch. What comes from a run is
+text to the template, never HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from lab.errors import StoreError
+from lab.report import drawing, figures, pictures, stored, tables
+from lab.report.points import PointPart, parts
+from lab.report.stored import DONE, FAILED, MISSING, Stored
+from lab.store import RunFolder
+
+FILE = "report.html"
+
+
+def write(folder: RunFolder) -> Path:
+    """Write RUN/report.html, all of it or none, and return its path. Raises StoreError."""
+    run = stored.read(folder)
+    text = render(run)
+    final = folder.path / FILE
+    aside = folder.path / f".{FILE}.{os.getpid()}"
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(final)
+    except OSError as refused:
+        aside.unlink(missing_ok=True)
+        raise StoreError(
+            f"{final}: cannot be written ({refused.strerror}); make room or give the folder back its rights"
+        ) from refused
+    return final
+
+
+def write_pictures(folder: RunFolder, directory: Path) -> list[Path]:
+    """Write every figure as a PNG picture into `directory` and return the paths.
+
+    Raises PreconditionError where no chromium is found, StoreError where the pictures cannot be written.
+    """
+    browser = pictures.find_browser()
+    run = stored.read(folder)
+    chosen, _ = parts(run)
+    return pictures.write(figures.draw(run), chosen, directory, browser)
+
+
+def render(run: Stored) -> str:
+    """Return the page."""
+    drawn = figures.draw(run)
+    chosen, left_out = parts(run)
+    published, sources = tables.published(run)
+    plotly, script = get_plotlyjs(), _own("page.js")
+    verdicts = [verdict["status"] for verdict in run.manifest.get("expectations", ())]
+    return _environment().get_template("page.html").render(
+        manifest=run.manifest,
+        why=[part for part in str(run.manifest.get("why", "")).split("\n\n") if part.strip()],
+        counts={
+            "all": len(run.entries),
+            "done": run.count(DONE),
+            "failed": run.count(FAILED),
+            "missing": run.count(MISSING),
+            "met": verdicts.count("met"),
+            "unmet": verdicts.count("failed"),
+            "untried": verdicts.count("not tried"),
+        },
+        warnings=tables.warnings(run),
+        figures=drawn,
+        published=published,
+        sources=sources,
+        chosen=chosen[0] if chosen else None,
+        choices=[(part.id, part.label) for part in chosen],
+        embedded={part.id for part in chosen},
+        left_out=left_out,
+        slots=drawing.SLOTS,
+        drawn_lines=drawing.rows([part.words for part in chosen]),
+        table=tables.points(run),
+        same=", ".join(f"{name}={text}" for name, text in run.same.items()),
+        kernels=tables.kernels(run),
+        digests=[(entry, entry.row["digest"]) for entry in run.done if entry.row],
+        css=Markup(_own("page.css")),
+        figures_json=_data([_figure(one.figure, one.narrow) for one in drawn]),
+        points_json=_data({part.id: _point(part) for part in chosen}),
+        plotly=Markup(plotly),
+        script=Markup(script),
+        script_hashes=Markup(" ".join(_source_hash(text) for text in (plotly, script))),
+    )
+
+
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("lab.report", "."),
+        autoescape=True,
+        undefined=jinja2.ChainableUndefined,  # a manifest of an older wanlab lacks a key or two
+        trim_blocks=True,
+    )
+
+
+def _own(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _source_hash(text: str) -> str:
+    """Return a script's hash as a content security policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _figure(figure: Any, narrow: Mapping[str, Any]) -> dict[str, Any]:
+    return {**json.loads(figure.to_json()), "narrow": dict(narrow)}
+
+
+def _point(part: PointPart) -> dict[str, Any]:
+    return {
+        **_figure(part.figure, part.narrow),
+        "caption": part.caption,
+        "commands": part.commands,
+        "words": part.words,
+        "facts": part.facts,
+    }
+
+
+def _data(value: object) -> Markup:
+    """Return JSON that is safe inside a script element."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)

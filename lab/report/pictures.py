@@ -1,0 +1,83 @@
+"""Figures as PNG pictures: plotly draws them in a chromium without a window. No network: nothing is fetched."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import plotly.graph_objects as go
+
+from lab.errors import MeasurementError, PreconditionError, StoreError
+from lab.report import style
+from lab.report.figures import Drawn
+from lab.report.points import PointPart
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+WIDTH_PX = 1000
+SCALE = 2
+
+
+def find_browser() -> str:
+    """Return the chromium to use: BROWSER_PATH, or the first on the PATH. Raises PreconditionError."""
+    told = os.environ.get("BROWSER_PATH")
+    for name in (told,) if told else BROWSERS:
+        path = shutil.which(name)
+        if path:
+            return path
+    raise PreconditionError(
+        f"BROWSER_PATH is {told!r}, and no program is there; name a chromium or unset it"
+        if told
+        else "pictures are drawn by chromium, which is not installed; get it by `apt-get install chromium`"
+    )
+
+
+def write(drawn: Sequence[Drawn], points: Sequence[PointPart], directory: Path, browser: str) -> list[Path]:
+    """Write the main figures and every point over time; return the paths in that order."""
+    titled = [(slug(one.slug), one.title, one.caption, one.figure) for one in drawn]
+    titled += [(f"point-{slug(part.id)}", part.label, part.caption, part.figure) for part in points]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as refused:
+        raise StoreError(f"{directory}: cannot be made ({refused.strerror}); name another folder") from refused
+    jobs = [
+        {"fig": _titled(figure, title), "path": str(directory / f"{name}.png"), "opts": _options(figure)}
+        for name, title, _, figure in titled
+    ]
+    if jobs:
+        _draw(jobs, browser)
+    return [Path(job["path"]) for job in jobs]
+
+
+def slug(text: str) -> str:
+    """Return a text as a file name: small letters, digits, hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "figure"
+
+
+def _titled(figure: go.Figure, title: str) -> go.Figure:
+    room = 46
+    copy = go.Figure(figure)
+    copy.update_layout(
+        title={"text": style.plain(title), "x": 0.01, "xanchor": "left", "yref": "container", "y": 1, "yanchor": "top"},
+        title_pad={"t": 14},
+        margin={"t": figure.layout.margin.t + room},
+        height=figure.layout.height + room,
+        paper_bgcolor="white",
+        plot_bgcolor="white",
+    )
+    return copy
+
+
+def _options(figure: go.Figure) -> dict[str, Any]:
+    return {"format": "png", "width": WIDTH_PX, "height": figure.layout.height + 46, "scale": SCALE}
+
+
+def _draw(jobs: list[dict[str, Any]], browser: str) -> None:
+    import kaleido  # noqa: PLC0415 (slow to import, and a page needs no pictures)
+
+    faults = kaleido.write_fig_from_object_sync(jobs, kopts={"path": browser, "mathjax": False})
+    if faults:
+        raise MeasurementError(f"chromium could not draw {len(faults)} of {len(jobs)} pictures: {faults[0]}")

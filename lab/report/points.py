@@ -1,0 +1,80 @@
+"""The points that can be looked at one by one: their series, path and commands, within a size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from lab.errors import StoreError
+from lab.report import drawing, panels, series
+from lab.report.stored import Entry, Stored
+
+MOST_POINTS = 200
+MOST_BYTES = 20 * 10**6
+"""Room for the series of all points in a page; plotly.js takes 5 MB more."""
+
+_BYTES_A_VALUE = 6
+"""Of a series in the page: 4 bytes in base64."""
+
+
+@dataclass(frozen=True)
+class PointPart:
+    """What the page holds of one point."""
+
+    id: str
+    label: str
+    figure: go.Figure
+    narrow: dict[str, Any]
+    caption: str
+    words: dict[str, str]
+    facts: list[tuple[str, str]]
+    commands: str
+
+
+def parts(stored: Stored) -> tuple[list[PointPart], int]:
+    """Return the points to look at, and how many are left out.
+
+    Too many are thinned evenly over the scenario's order. A point whose samples cannot be read is left out.
+    """
+    found: list[PointPart] = []
+    room = MOST_BYTES
+    for entry in _evenly(stored.done, MOST_POINTS):
+        try:
+            part = _part(stored, entry)
+        except StoreError:
+            continue
+        room -= _size(part)
+        if room < 0 and found:
+            break
+        found.append(part)
+    return found, len(stored.done) - len(found)
+
+
+def _evenly(entries: Sequence[Entry], most: int) -> list[Entry]:
+    if len(entries) <= most:
+        return list(entries)
+    return [entries[number * len(entries) // most] for number in range(most)]
+
+
+def _part(stored: Stored, entry: Entry) -> PointPart:
+    rows = series.read(stored.folder.rows("samples", [entry.id]), stored.folder.rows("queues", [entry.id]))
+    figure, narrow = panels.draw(panels.build(entry, rows))
+    label = stored.label(entry)
+    return PointPart(
+        id=entry.id,
+        label=f"{label} ({entry.id})" if label else entry.id,
+        figure=figure,
+        narrow=narrow,
+        caption=panels.caption(entry, rows),
+        words=drawing.words(entry),
+        facts=drawing.facts(entry),
+        commands=drawing.commands(stored.folder.outcome(entry.id)),
+    )
+
+
+def _size(part: PointPart) -> int:
+    values = sum(len(trace.x) + len(trace.y) for trace in part.figure.data)
+    return values * _BYTES_A_VALUE + len(part.commands) + 500 * len(part.figure.data)

@@ -1,0 +1,5 @@
+"""A script that leaves."""
+
+import sys
+
+sys.exit("nothing to do")
