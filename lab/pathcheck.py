@@ -74,15 +74,18 @@ def judge(
 def train_rate_bps(point: Point, train: Sequence[Sequence[int]], train_sent_ns: int) -> float | None:
     """Return the rate of the train's second half, bit/s; None where it says nothing of the link.
 
-    Packets that arrive at one instant came as one (an offload, a burst): the last of them counts.
+    Packets of one instant came as one (an offload, a burst), and a token bucket
+    makes the next wait for what they cost: their first number dates them.
     """
     packet_bits = (point.mtu_bytes + ETHERNET_HEADER_BYTES) * 8
     planned = train_packets(point)
     if planned * packet_bits / max(train_sent_ns, 1) * 1e9 < 2 * point.rate_bps:
         return None  # the sender was hardly faster than the link
-    last_at = {ns: number for number, ns in train if number >= planned // 2}
-    instants = sorted(last_at)
+    first_at: dict[int, int] = {}
+    for number, ns in train:
+        first_at.setdefault(ns, number)
+    instants = sorted(ns for ns, number in first_at.items() if number >= planned // 2)
     if planned // 2 < 2 * burst_packets(point) or len(instants) < _LEAST_TRAIN:
         return None
     first_ns, last_ns = instants[0], instants[-1]
-    return (last_at[last_ns] - last_at[first_ns]) * packet_bits / (last_ns - first_ns) * 1e9
+    return (first_at[last_ns] - first_at[first_ns]) * packet_bits / (last_ns - first_ns) * 1e9

@@ -92,7 +92,7 @@ def main() -> int:
     """Run the point; whatever goes wrong is written down, never lost."""
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C.UTF-8")
     spec = json.loads(Path(sys.argv[1]).read_text())
-    out, first = Path(sys.argv[2]), os.getpid() == 1
+    out, first = Path(sys.argv[2]).resolve(), os.getpid() == 1
     if first:
         from lab.agent import guest  # noqa: PLC0415 (only inside a virtual kernel)
 

@@ -17,8 +17,6 @@ go, under `mn --custom` as well. They differ in what a measurement needs:
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import fcntl
 import os
 import socket
 import struct
@@ -33,13 +31,7 @@ from mininet.util import ensureRoot
 
 from lab import netlink, qdisc
 from lab.agent import netns
-
-OFFLOADS = {  # ethtool name: (ETHTOOL_G*, ETHTOOL_S*), include/uapi/linux/ethtool.h
-    "tso": (0x1E, 0x1F),
-    "gso": (0x23, 0x24),
-    "gro": (0x2B, 0x2C),
-}
-_SIOCETHTOOL = 0x8946
+from lab.agent.ethtool import SEGMENTATION, Features
 
 
 class NotAppliedError(RuntimeError):
@@ -88,23 +80,17 @@ class LabIntf(Intf):
             f"neighbour replace {peer_ip} lladdr {self.peer.mac} dev {self.name} nud permanent",
         ]
 
-    def set_offloads(self) -> None:
+    def set_offloads(self, channel: socket.socket) -> None:
         """Switch segmentation and receive offloads as asked, and read them back.
 
-        Call inside the node's namespace. struct ethtool_value: cmd, data.
+        channel: any socket of the node's namespace.
         """
-        wanted = int(bool(self.params["offloads"]))
-        value = (ctypes.c_uint32 * 2)()
-        name = self.name.encode().ljust(16, b"\0")
-        request = struct.pack("16sQ16x", name, ctypes.addressof(value))
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
-            for feature, (get, put) in OFFLOADS.items():
-                value[:] = (put, wanted)
-                fcntl.ioctl(channel, _SIOCETHTOOL, request)
-                value[:] = (get, 0)
-                fcntl.ioctl(channel, _SIOCETHTOOL, request)
-                if value[1] != wanted:
-                    raise NotAppliedError(f"{self.name}: {feature} could not be set to {wanted}")
+        wanted = bool(self.params["offloads"])
+        features = Features(channel, self.name)
+        features.set(SEGMENTATION, wanted)
+        active = features.active() & set(SEGMENTATION)
+        if wanted != bool(active):
+            raise NotAppliedError(f"{self.name}: offloads {'on' if wanted else 'off'}, but active: {sorted(active)}")
 
 
 class LabLink(Link):
@@ -198,8 +184,10 @@ class LabNode(Node):
             if params.get("router"):
                 write_sysctl("net.ipv4.ip_forward", "1")
             shaping = []
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as channel:
+                for intf in self.intfList():
+                    intf.set_offloads(channel)
             for intf in self.intfList():
-                intf.set_offloads()
                 shaping += qdisc.egress_commands(intf.name, intf.params["egress"])
             if shaping:
                 run_checked(["tc", "-batch", "-"], "\n".join(shaping) + "\n")

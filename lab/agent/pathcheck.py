@@ -1,6 +1,7 @@
 """The path as it really is, measured before the load: RTT, rate, drops.
 
-Method. RTT: one echo request at a time; the receiver's kernel answers. Rate: a train of full packets, sent in one go; the
+Method. RTT: one echo request at a time; the receiver's kernel answers, and what
+the same costs to oneself is taken off. Rate: a train of full packets, sent in one go; the
 receiver's kernel stamps each arrival, and the second half of the train over the
 time that it took is the rate; packets are numbered, so lost ones count.
 Not here: judging it (see `lab.pathcheck`).
@@ -44,13 +45,14 @@ def measure(net: Any, spec: dict[str, Any]) -> dict[str, Any]:
     the link measures itself.
     """
     sender, receiver = net[spec["sender"]], net[spec["receiver"]]
-    rtts = _pings(sender, receiver, spec["timeout_s"])  # first: a train leaves the shapers in debt
+    rtts = _pings(sender, receiver.IP(), spec["timeout_s"])  # first: a train leaves the shapers in debt
+    own = min(_pings(sender, sender.IP(), spec["timeout_s"]))  # what asking costs, without a path
     train, sent_ns = _train(sender, receiver, spec)
-    return {"rtts_s": rtts, "train": train, "train_sent_ns": sent_ns}
+    return {"rtts_s": [rtt - own for rtt in rtts], "train": train, "train_sent_ns": sent_ns}
 
 
-def _pings(sender: Any, receiver: Any, timeout_s: float) -> list[float]:
-    """Return the RTTs of echo requests, s; the receiver's kernel answers, no process. RFC 792."""
+def _pings(sender: Any, address: str, timeout_s: float) -> list[float]:
+    """Return the RTTs of echo requests, s; the kernel there answers, no process. RFC 792."""
     rtts = []
     with sender.inside():
         pinger = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
@@ -61,7 +63,7 @@ def _pings(sender: Any, receiver: Any, timeout_s: float) -> list[float]:
             body = struct.pack(">HH", _PING_ID, number)
             message = struct.pack(">BBH", _ECHO_REQUEST, 0, ~sum((_ECHO_REQUEST << 8, _PING_ID, number)) & 0xFFFF) + body
             sent_ns = time.time_ns()
-            pinger.sendto(message, (receiver.IP(), 0))
+            pinger.sendto(message, (address, 0))
             arrival = _stamped(pinger)
             if arrival is not None:
                 rtts.append((arrival[1] - sent_ns) / 1e9)

@@ -30,6 +30,9 @@ PYTHON = "/usr/bin/python3"
 START_NS = 1_700_000_000 * 10**9
 """What the virtual clock shows at boot; any constant does."""
 
+HERE = "/proc/self/cwd"
+"""The point's folder, by a name that is the same for every point."""
+
 CONSOLE_LINES = 15
 
 
@@ -52,15 +55,16 @@ class VirtualEngine:
         (folder / "spec.json").write_text(json.dumps(spec))
         out = folder / "out"
         out.mkdir()
-        (folder / "agent").symlink_to(AGENT)  # a kernel command line has no way to quote a space
+        (folder / "agent").symlink_to(AGENT)
         console = folder / "console.txt"
         began = time.monotonic()
         with self._lock:
             if self._stopped:
                 raise EngineError("stopped")
             process = command.spawn(
-                _argv(kernel, seed, memory_bytes, cpu, folder),
+                _argv(kernel, seed, memory_bytes, cpu),
                 stdout=console,
+                cwd=folder,
                 env={"TMPDIR": _memory_folder(memory_bytes), "HOME": str(folder)},
             )
             self._running.add(process)
@@ -105,7 +109,14 @@ def _compile_agent() -> None:
         command.run([PYTHON, "-m", "compileall", "-q", str(package), str(package.parent / "topologies")], timeout_s=60)
 
 
-def _argv(kernel: Path, seed: int, memory_bytes: int, cpu: int, folder: Path) -> list[str]:
+def _argv(kernel: Path, seed: int, memory_bytes: int, cpu: int) -> list[str]:
+    """Return the words that boot the kernel.
+
+    Linux feeds its command line to its random number generator: no word after
+    the kernel's own path may differ between two places where a point runs. So
+    all names go by the working directory, which the kernel process has as its
+    own and which the guest's first process can look through before it mounts /proc.
+    """
     return [
         *("taskset", "--cpu-list", str(cpu)),  # unpinned, each system call crosses CPUs: 6 times as slow
         *("setpriv", "--pdeathsig", "KILL"),  # the controller may be killed: nothing may outlive it
@@ -114,14 +125,14 @@ def _argv(kernel: Path, seed: int, memory_bytes: int, cpu: int, folder: Path) ->
         f"time-travel-start={START_NS}",
         f"wanlab_seed={seed}",
         f"mem={memory_bytes // 2**20}M",
-        f"uml_dir={folder}/",
+        f"uml_dir={HERE}/",
         "umid=kernel",
         *("root=none", "rootfstype=hostfs", "rootflags=/", "ro"),
         *("norandmaps", "quiet", "panic=-1"),
         *("con=null", "con0=null,fd:1", "ssl=null"),
         f"init={PYTHON}",
         "--",
-        *("-I", "-S", "-X", "utf8", *(str(folder / name) for name in ("agent", "spec.json", "out"))),
+        *("-I", "-S", "-X", "utf8", *(f"{HERE}/{name}" for name in ("agent", "spec.json", "out"))),
     ]
 
 

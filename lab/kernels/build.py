@@ -19,7 +19,17 @@ from lab import clock, command
 from lab.errors import EngineError, LabError, PreconditionError, UserError
 from lab.kernels import cache, sources
 from lab.kernels.cache import KernelRecord
-from lab.kernels.recipe import DEFAULT_HZ, Recipe, check_config, check_hz, check_name, load_recipe, with_hz
+from lab.kernels.recipe import (
+    DEFAULT_HZ,
+    OWN_KCONFIGS,
+    Recipe,
+    check_config,
+    check_hz,
+    check_name,
+    load_recipe,
+    own_options,
+    with_hz,
+)
 from lab.kernels.sources import Source
 from lab.kernels.steps import Steps
 
@@ -201,7 +211,8 @@ def _has_patch(patch: list[str], tree: Path, steps: Steps) -> bool:
 def _configure(recipe: Recipe, tree: Path, work: Path, steps: Steps) -> tuple[str, ...]:
     """Configure; return the optional options that this tree does not have."""
     options = work / "options"
-    options.write_text(recipe.options_text)
+    kconfigs = {name: (tree / name).read_text(errors="replace") for name in OWN_KCONFIGS if (tree / name).exists()}
+    options.write_text(recipe.options_text + own_options(kconfigs, recipe.options_text))
     steps.run(
         ["make", "ARCH=um", f"KCONFIG_ALLCONFIG={options}", "allnoconfig"], "configuring failed", cwd=tree
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from lab.errors import PreconditionError, UserError
 
 RECIPE_FOLDER = Path(__file__).resolve().parents[2] / "kernels"
 
-FORMAT = 1
+FORMAT = 2
 """Raise it when the steps of a build change what comes out of them."""
 
 HZ_CHOICES = (100, 250, 1000)
@@ -64,6 +65,12 @@ def parse_address(text: str) -> tuple[str, int]:
         raise UserError(f"{text!r} is not a kernel: after the @ comes its HZ, as in {name}@1000")
     check_hz(int(number))
     return name, int(number)
+
+
+OWN_KCONFIGS = ("net/ipv4/Kconfig", "net/sched/Kconfig")
+_OWN = re.compile(r"^config ((?:TCP_CONG|NET_SCH)_\w+)$", re.MULTILINE)
+_SWITCHES = ("TCP_CONG_ADVANCED", "NET_SCH_DEFAULT")
+"""Options of that family that choose rather than add."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +152,17 @@ def check_config(recipe: Recipe, config: str) -> tuple[str, ...]:
             f"this kernel tree cannot be given HZ={recipe.hz}; its arch/um/Kconfig decides otherwise"
         )
     return tuple(line.partition("=")[0] for line in recipe.optional if line not in set_lines)
+
+
+def own_options(kconfigs: Mapping[str, str], known: str) -> str:
+    """Return options for the congestion controls and queues that a tree has beyond the recipe's.
+
+    A researcher's tree is built for its own congestion control: it must not
+    wait for our list to name it. kconfigs: {path: text}; known: our own options.
+    """
+    found = [name for text in kconfigs.values() for name in _OWN.findall(text)]
+    new = [name for name in dict.fromkeys(found) if f"CONFIG_{name}=" not in known and name not in _SWITCHES]
+    return "".join(f"CONFIG_{name}=y\n" for name in new)
 
 
 def with_hz(kconfig: str, hz: int) -> str:

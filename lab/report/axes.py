@@ -27,12 +27,12 @@ class Scale(NamedTuple):
 
 
 _SCALES = {
-    "rmem": Scale("Receive buffer, largest of tcp_rmem (MiB), logarithmic", MIB),
-    "wmem": Scale("Send buffer, largest of tcp_wmem (MiB), logarithmic", MIB),
-    "rate": Scale("Rate of the bottleneck (Mbit/s), logarithmic", 1e6),
-    "rtt": Scale("Base RTT (ms), logarithmic", 1e-3),
-    "loss": Scale("Random loss (%), logarithmic", 1e-2),
-    "queue": Scale("Queue of the bottleneck (KiB), logarithmic", 1024),
+    "rmem": Scale("Receive buffer, tcp_rmem maximum (MiB)", MIB),
+    "wmem": Scale("Send buffer, tcp_wmem maximum (MiB)", MIB),
+    "rate": Scale("Rate of the bottleneck (Mbit/s)", 1e6),
+    "rtt": Scale("Base RTT (ms)", 1e-3),
+    "loss": Scale("Random loss (%)", 1e-2),
+    "queue": Scale("Queue of the bottleneck (KiB)", 1024),
 }
 
 

@@ -1,4 +1,4 @@
-"""What a figure shows: which points, in which curves, against which axis, and what the model draws beside them.
+"""What a figure shows: which points, in which curves, against which axis, and the model beside them.
 
 Points are joined only where they differ in nothing but the figure's own knobs
 and the seed. No plotting here; `lab.report.figures` draws.
@@ -35,13 +35,21 @@ _Y_TITLES = {"goodput_bps": "Goodput, whole load", "steady_goodput_bps": "Goodpu
 _COLUMNS = {column.name: column for column in POINT_COLUMNS}
 
 
+Line = tuple[tuple[float | str | None, float | None], ...]
+
+
 @dataclass(frozen=True)
 class Curve:
-    """Points that are joined. prediction: (position, y) in the units of the figure; None breaks the line."""
+    """Points that are joined.
+
+    prediction: (position, y) in the units of the figure; None breaks the line.
+    outdated: the model of today predicts otherwise than the run says, whose word stands.
+    """
 
     name: str
     entries: tuple[Entry, ...]
-    prediction: tuple[tuple[float | str | None, float | None], ...]
+    prediction: Line
+    outdated: bool
 
 
 @dataclass(frozen=True)
@@ -105,10 +113,10 @@ def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
         groups.setdefault(tuple(words), []).append(entry)
     keys = [*names, x] if split else names
     curves = []
-    for words, members in groups.items():
+    for group, members in groups.items():
         members.sort(key=lambda entry: _rank(axis, entry))
-        prediction = _prediction(members, axis, stored, factor) if y in GOODPUTS else ()
-        curves.append(Curve(_name(keys, words), tuple(members), prediction))
+        line, outdated = _prediction(members, axis, stored, factor) if y in GOODPUTS else ((), False)
+        curves.append(Curve(_name(keys, group), tuple(members), line, outdated))
     bdps = {entry.number("bdp_bytes") for entry in chosen}
     bdp = bdps.pop() if x in axes.MEMORY and len(bdps) == 1 and axis.numeric else None
     return Plot(
@@ -160,7 +168,11 @@ def _link(entries: Sequence[Entry], axis: Axis, factor: float) -> tuple[tuple[fl
     at = {axis.positions[entry.id]: link_goodput_bps(entry) for entry in entries}
     known = {position: value / factor for position, value in at.items() if value is not None}
     if axis.knob == "rate" and axis.numeric:
-        return tuple(sorted(known.items()))
+        shares = {value * factor / (float(position) * axis.factor) for position, value in known.items()}
+        if max(shares) - min(shares) > 1e-9:
+            return ()
+        grid = np.geomspace(*axis.range, GRID_STEPS).tolist()
+        return tuple((position, position * axis.factor * max(shares) / factor) for position in grid)
     if len({round(value, 9) for value in known.values()}) != 1:
         return ()
     if any(link_goodput_bps(entry) is None for entry in entries):
@@ -170,26 +182,27 @@ def _link(entries: Sequence[Entry], axis: Axis, factor: float) -> tuple[tuple[fl
     return tuple((end, level) for end in ends)
 
 
-def _prediction(
-    entries: Sequence[Entry], axis: Axis, stored: Stored, factor: float
-) -> tuple[tuple[float | str | None, float | None], ...]:
-    """Return the model's curve through these points: fine where it can be computed, else as stored."""
+def _prediction(entries: Sequence[Entry], axis: Axis, stored: Stored, factor: float) -> tuple[Line, bool]:
+    """Return the model's curve through these points: fine where it can be computed, else as stored.
+
+    With it whether the run was predicted by another model.
+    """
     positions = {axis.positions[entry.id]: entry.number("predicted_goodput_bps") for entry in entries}
     known = {position: value / factor for position, value in positions.items() if value is not None}
-    coarse: list[tuple[float | str | None, float | None]] = list(known.items())
+    coarse: Line = tuple(known.items())
     release = _release(entries[0])
     if not axis.numeric or len(known) < 2 or release is None:
-        return tuple(coarse)
+        return coarse, False
     try:
         settings = [setting(entry.point(stored.manifest["engine"]), release) for entry in entries]
     except UnitError:
-        return tuple(coarse)  # a value that today's knobs refuse
+        return coarse, True  # a value that today's knobs refuse
     for entry, its in zip(entries, settings, strict=True):
         told, now = entry.number("predicted_goodput_bps"), predict(its).predicted_goodput_bps
         if told is None or abs(now - told) > _SAME * told:
-            return tuple(coarse)  # the run was predicted by another model; its word stands
+            return coarse, True
     if any(_at(its, axis.knob, 1.0) != _at(settings[0], axis.knob, 1.0) for its in settings):
-        return tuple(coarse)
+        return coarse, False
     numbers = sorted(position for position in known if isinstance(position, float))
     line: list[tuple[float | str | None, float | None]] = []
     if axis.zero_at is not None and numbers[0] == axis.zero_at:
@@ -201,7 +214,7 @@ def _prediction(
         value = predict(_at(settings[0], axis.knob, position * axis.factor)).predicted_goodput_bps
         if math.isfinite(value):
             line.append((float(f"{position:.6g}"), float(f"{value / factor:.6g}")))
-    return tuple(line)
+    return tuple(line), False
 
 
 def _at(base: Setting, knob: str, value: float) -> Setting:

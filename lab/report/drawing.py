@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lab.report.stored import Entry
-from lab.units import format_time, human_rate, human_size
+from lab.units import human_rate, human_size
 
 SLOTS = {"node": (4, 3), "out": (3, 6), "back": (3, 3)}
 """How many nodes or links there are, and how many lines each has room for."""
@@ -32,18 +32,21 @@ def words(entry: Entry) -> dict[str, str]:
     cc = knobs.get("cc", "")
     if _is_leaf(entry):
         out = [
-            [f"htb {rate}", f"netem {format_time(rtt_s)}", f"limit {_queue(entry)}", *impairments],
+            [f"htb {rate}", f"netem {_delay(rtt_s)}", _queue(entry), *impairments],
             ["not shaped"],
             ["not shaped"],
         ]
         back = [["not shaped"], ["not shaped"], ["not shaped"]]
         nodes = [[wmem, cc, "rate, delay, queue"], ["forwards"], ["forwards"], [rmem]]
     else:
-        delay = format_time(rtt_s / 2)
+        delay = _delay(rtt_s / 2)
         out = [["access link"], [f"htb {rate}", f"queue {_queue(entry)}"], [f"netem {delay}", *impairments]]
         back = [[f"netem {delay}"], [f"htb {rate}", f"queue {_queue(entry)}"], ["access link"]]
         nodes = [[wmem, cc], ["rate and queue"], ["delay"], [rmem]]
-    found = {}
+    found = {
+        "recipe": knobs.get("recipe", ""),
+        "name1": "router" if _is_leaf(entry) else "bottleneck router",
+    }
     for kind, groups in (("node", nodes), ("out", out), ("back", back)):
         count, room = SLOTS[kind]
         for place in range(count):
@@ -84,6 +87,10 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
         ("Offloads", entry.knobs.get("offloads", "")),
         ("Recipe", recipe),
     ]
+
+
+def _delay(time_s: float) -> str:
+    return f"{time_s * 1e3:.6g} ms"
 
 
 def _is_leaf(entry: Entry) -> bool:

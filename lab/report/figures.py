@@ -3,59 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 import plotly.graph_objects as go
 
-from lab.report import curves, style
+from lab.report import bars, curves, style
 from lab.report.curves import Curve, Plot
+from lab.report.drawn import Drawn, hover, with_legend
 from lab.report.stored import Entry, Stored
-from lab.units import human_rate
 
 HEIGHT_PX = 450
 BELOW_PX = 74
 """Under the plot: two lines of ticks and the axis's title."""
 
-LEGEND_LINE_PX = 21
-MOST_BARS = 60
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A figure with its words. narrow: changes of its layout for a small screen, plotly's dotted names."""
-
-    slug: str
-    title: str
-    caption: str
-    figure: go.Figure
-    narrow: dict[str, Any]
-
 
 def draw(stored: Stored) -> list[Drawn]:
-    """Return the main figures: the scenario's own, or one bar a point where none of them has anything to show."""
+    """Return the main figures: the scenario's own; a bar a point where none of them has anything to show."""
     plots = curves.plots(stored)
     if plots:
         return [_curves(plot, stored, number) for number, plot in enumerate(plots, 1)]
-    return [_bars(stored)] if stored.done else []
-
-
-def _hover(entry: Entry, stored: Stored, heading: str) -> str:
-    row = entry.row or {}
-    lines = [
-        f"<b>{style.plain(heading)}</b>" if heading else "",
-        style.plain(stored.label(entry)),
-        f"goodput {human_rate(entry.number('goodput_bps'))}, steady {human_rate(entry.number('steady_goodput_bps'))}",
-        f"predicted {human_rate(entry.number('predicted_goodput_bps'))} ({_words(row.get('limit_predicted'))})",
-        f"point {style.plain(entry.id)}",
-    ]
-    return "<br>".join(line for line in lines if line)
-
-
-def _words(limit: object) -> str:
-    return style.plain(str(limit or "no limit known").replace("_", " "))
+    return [bars.draw(stored)] if stored.done else []
 
 
 def _curves(plot: Plot, stored: Stored, number: int) -> Drawn:
@@ -65,31 +33,11 @@ def _curves(plot: Plot, stored: Stored, number: int) -> Drawn:
             figure.add_trace(trace)
     _references(figure, plot)
     if any(curve.prediction for curve in plot.curves):
-        figure.add_trace(
-            go.Scatter(x=[None], y=[None], mode="lines", name="predicted", line={"color": style.GREY, "dash": "dash"})
-        )
-    return Drawn(f"{number:02d}-{plot.title}", plot.title, _caption(plot, stored), figure, _with_legend(figure))
-
-
-def _with_legend(figure: go.Figure, below_px: int = BELOW_PX) -> dict[str, Any]:
-    """Make room for the legend under the figure; return the changes for a small screen."""
-    names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
-    lines = {width: style.legend_lines(names, width) for width in (style.WIDE_PX, style.NARROW_PX)}
-    height, narrow = figure.layout.height, lines[style.NARROW_PX] * LEGEND_LINE_PX
-    wide = lines[style.WIDE_PX] * LEGEND_LINE_PX
-    figure.update_layout(
-        height=height + wide,
-        margin_b=below_px + wide,
-        legend={"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "xanchor": "left"},
-    )
-    return {
-        "dragmode": False,
-        "margin.l": 52,
-        "margin.r": 8,
-        "font.size": 12,
-        "height": height + narrow - 40,
-        "margin.b": below_px + narrow,
-    }
+        line = {"color": style.GREY, "dash": "dash"}
+        figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name="predicted", line=line))
+    below = BELOW_PX if any("<br>" in text for _, text in plot.axis.ticks) else BELOW_PX - 18
+    narrow = with_legend(figure, below)
+    return Drawn(f"{number:02d}-{plot.title}", plot.title, _caption(plot, stored), figure, narrow)
 
 
 def _layout(plot: Plot) -> dict[str, Any]:
@@ -126,7 +74,7 @@ def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Sca
     size = max(8.0, 14 - 1.4 * place)
     xs: list[float | str | None] = list(at)
     ys: list[float | None] = [median(_y(plot, entry) for entry in members) for members in at.values()]
-    texts = [_hover(members[0], stored, curve.name) for members in at.values()]
+    texts = [hover(members[0], stored, curve.name) for members in at.values()]
     points = [members[0].id for members in at.values()]
     if plot.axis.zero_at is not None and xs[0] == plot.axis.zero_at and len(xs) > 1:
         xs.insert(1, None)  # no line from nothing to the first value
@@ -163,7 +111,7 @@ def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Sca
                 legendgroup=group,
                 showlegend=False,
                 marker={"symbol": f"{style.symbol(place)}-open", "size": 6, "color": colour},
-                text=[_hover(entry, stored, curve.name) for entry in repeated],
+                text=[hover(entry, stored, curve.name) for entry in repeated],
                 customdata=[entry.id for entry in repeated],
                 hovertemplate="%{text}<extra></extra>",
             )
@@ -191,27 +139,36 @@ def _y(plot: Plot, entry: Entry) -> float:
 
 def _references(figure: go.Figure, plot: Plot) -> None:
     thin = {"color": style.GREY, "width": 1.2}
-    note = {"showarrow": False, "font": {"size": 12, "color": style.GREY}}
     if plot.link:
         xs, ys = zip(*plot.link, strict=True)
-        figure.add_trace(go.Scatter(x=xs, y=ys, mode="lines", line=thin, showlegend=False, hoverinfo="skip"))
-        text = f"link: {ys[0]:.4g} Mbit/s of payload" if len(set(ys)) == 1 else "link: its rate in payload"
-        figure.add_annotation(
-            text=text, xref="paper", x=0.005, xanchor="left", y=ys[0], yanchor="bottom", **note
-        )
+        name = f"link {ys[0]:.4g} Mbit/s" if len(set(ys)) == 1 else "link"
+        figure.add_trace(go.Scatter(x=xs, y=ys, mode="lines", name=name, line=thin, hoverinfo="skip"))
     if plot.bdp is not None and plot.axis.range[0] < plot.bdp < plot.axis.range[1]:
         figure.add_shape(type="line", x0=plot.bdp, x1=plot.bdp, y0=0, y1=1, yref="paper", line=thin)
         figure.add_annotation(
-            text=f"BDP {plot.bdp:.4g} MiB", x=math.log10(plot.bdp), y=1, yref="paper", yanchor="bottom", **note
+            text=f"BDP {plot.bdp:.4g} MiB",
+            x=math.log10(plot.bdp),
+            y=1,
+            yref="paper",
+            yanchor="bottom",
+            showarrow=False,
+            font={"size": 12, "color": style.GREY},
         )
 
 
 def _caption(plot: Plot, stored: Stored) -> str:
-    words = ["Marks are measured" + (", the median of all seeds" if stored.several_seeds else "") + "."]
+    words = ["The horizontal axis is logarithmic."] if plot.axis.numeric else []
+    words.append(
+        "Marks are measured, the median of all seeds; small open ones are single seeds."
+        if stored.several_seeds
+        else "Marks are measured."
+    )
     if any(curve.prediction for curve in plot.curves):
         words.append("Broken lines of the same colour are what the model predicts for the steady part.")
+    if any(curve.outdated for curve in plot.curves):
+        words.append("Straight ones join what the run says was predicted; the model has changed since.")
     if plot.link:
-        words.append("The grey line is what the link can carry.")
+        words.append("The grey line is the payload that the link can carry.")
     if plot.bdp is not None and not plot.axis.range[0] < plot.bdp < plot.axis.range[1]:
         words.append(f"The BDP of {plot.bdp:.4g} MiB lies outside.")
     if plot.fixed:
@@ -222,61 +179,3 @@ def _caption(plot: Plot, stored: Stored) -> str:
 
 def _count(number: int) -> str:
     return "1 point" if number == 1 else f"{number} points"
-
-
-def _bars(stored: Stored) -> Drawn:
-    entries: Sequence[Entry] = [entry for entry in stored.done if entry.number("goodput_bps") is not None]
-    shown = entries[:MOST_BARS]
-    names = [stored.label(entry) or entry.id for entry in shown]
-    places = list(range(len(shown)))
-    texts = [_hover(entry, stored, "") for entry in shown]
-
-    def values(column: str) -> list[float]:
-        return [(entry.number(column) or 0.0) / 1e6 for entry in shown]
-
-    same = {"y": places, "text": texts, "hovertemplate": "%{text}<extra></extra>", "textposition": "none"}
-    mark = {"symbol": "line-ns", "size": 20, "line": {"width": 3, "color": style.VERMILLION}}
-    figure = go.Figure(
-        [
-            go.Bar(
-                x=values("goodput_bps"),
-                orientation="h",
-                name="goodput, whole load",
-                marker={"color": style.BLUE},
-                customdata=[entry.id for entry in shown],
-                **same,
-            ),
-            go.Scatter(
-                x=values("steady_goodput_bps"),
-                y=places,
-                mode="markers",
-                name="steady part",
-                marker={"symbol": "diamond", "size": 10, "color": style.ORANGE, "line": {"color": "white", "width": 1}},
-                hoverinfo="skip",
-            ),
-            go.Scatter(
-                x=values("predicted_goodput_bps"),
-                y=places,
-                mode="markers",
-                name="predicted",
-                marker=mark,
-                hoverinfo="skip",
-            ),
-        ],
-        style.layout(
-            height=110 + 30 * len(shown),
-            xaxis=style.axis(title={"text": "Goodput (Mbit/s)"}, rangemode="tozero"),
-            yaxis=style.axis(
-                tickvals=places,
-                ticktext=[style.plain(name) for name in names],
-                autorange="reversed",
-                automargin=True,
-                ticks="",
-            ),
-            bargap=0.35,
-        ),
-    )
-    caption = "Bars are goodput over the whole load; diamonds the steady part; upright marks what the model predicts."
-    if len(shown) < len(entries):
-        caption += f" The first {len(shown)} of {len(entries)} points."
-    return Drawn("01-goodput", "Goodput of each point", caption, figure, _with_legend(figure, 56))

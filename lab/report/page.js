@@ -61,6 +61,7 @@
     document.getElementById("series-caption").textContent = point.caption;
     document.querySelector("#commands code").textContent = point.commands;
     for (const name of document.querySelectorAll("code.chosen")) name.textContent = id;
+    document.getElementById("drawing").dataset.recipe = point.words.recipe;
     for (const text of document.querySelectorAll("#drawing [data-slot]")) {
       text.textContent = point.words[text.dataset.slot] ?? "";
     }

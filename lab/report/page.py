@@ -63,38 +63,42 @@ def render(run: Stored) -> str:
     published, sources = tables.published(run)
     plotly, script = get_plotlyjs(), _own("page.js")
     verdicts = [verdict["status"] for verdict in run.manifest.get("expectations", ())]
-    return _environment().get_template("page.html").render(
-        manifest=run.manifest,
-        why=[part for part in str(run.manifest.get("why", "")).split("\n\n") if part.strip()],
-        counts={
-            "all": len(run.entries),
-            "done": run.count(DONE),
-            "failed": run.count(FAILED),
-            "missing": run.count(MISSING),
-            "met": verdicts.count("met"),
-            "unmet": verdicts.count("failed"),
-            "untried": verdicts.count("not tried"),
-        },
-        warnings=tables.warnings(run),
-        figures=drawn,
-        published=published,
-        sources=sources,
-        chosen=chosen[0] if chosen else None,
-        choices=[(part.id, part.label) for part in chosen],
-        embedded={part.id for part in chosen},
-        left_out=left_out,
-        slots=drawing.SLOTS,
-        drawn_lines=drawing.rows([part.words for part in chosen]),
-        table=tables.points(run),
-        same=", ".join(f"{name}={text}" for name, text in run.same.items()),
-        kernels=tables.kernels(run),
-        digests=[(entry, entry.row["digest"]) for entry in run.done if entry.row],
-        css=Markup(_own("page.css")),
-        figures_json=_data([_figure(one.figure, one.narrow) for one in drawn]),
-        points_json=_data({part.id: _point(part) for part in chosen}),
-        plotly=Markup(plotly),
-        script=Markup(script),
-        script_hashes=Markup(" ".join(_source_hash(text) for text in (plotly, script))),
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            manifest=run.manifest,
+            why=[part for part in str(run.manifest.get("why", "")).split("\n\n") if part.strip()],
+            counts={
+                "all": len(run.entries),
+                "done": run.count(DONE),
+                "failed": run.count(FAILED),
+                "missing": run.count(MISSING),
+                "met": verdicts.count("met"),
+                "unmet": verdicts.count("failed"),
+                "untried": verdicts.count("not tried"),
+            },
+            warnings=tables.warnings(run),
+            figures=drawn,
+            published=published,
+            sources=sources,
+            chosen=chosen[0] if chosen else None,
+            choices=[(part.id, part.label) for part in chosen],
+            embedded={part.id for part in chosen},
+            left_out=left_out,
+            slots=drawing.SLOTS,
+            drawn_lines=drawing.rows([part.words for part in chosen]),
+            table=tables.points(run),
+            same=", ".join(f"{name}={text}" for name, text in run.same.items()),
+            kernels=tables.kernels(run),
+            digests=[(entry, entry.row["digest"]) for entry in run.done if entry.row],
+            css=Markup(_own("page.css")),
+            figures_json=_data([_figure(one.figure, one.narrow) for one in drawn]),
+            points_json=_data({part.id: _point(part) for part in chosen}),
+            plotly=Markup(plotly),
+            script=Markup(script),
+            script_hashes=Markup(" ".join(_source_hash(text) for text in (plotly, script))),
+        )
     )
 
 

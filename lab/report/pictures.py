@@ -1,4 +1,4 @@
-"""Figures as PNG pictures: plotly draws them in a chromium without a window. No network: nothing is fetched."""
+"""Figures as PNG pictures: plotly draws them in a chromium without a window, from files alone."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ import plotly.graph_objects as go
 
 from lab.errors import MeasurementError, PreconditionError, StoreError
 from lab.report import style
-from lab.report.figures import Drawn
+from lab.report.drawn import Drawn
 from lab.report.points import PointPart
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTH_PX = 1000
 SCALE = 2
+TITLE_PX = 46
 
 
 def find_browser() -> str:
@@ -42,7 +43,9 @@ def write(drawn: Sequence[Drawn], points: Sequence[PointPart], directory: Path, 
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as refused:
-        raise StoreError(f"{directory}: cannot be made ({refused.strerror}); name another folder") from refused
+        raise StoreError(
+            f"{directory}: cannot be made ({refused.strerror}); name another folder"
+        ) from refused
     jobs = [
         {"fig": _titled(figure, title), "path": str(directory / f"{name}.png"), "opts": _options(figure)}
         for name, title, _, figure in titled
@@ -58,13 +61,12 @@ def slug(text: str) -> str:
 
 
 def _titled(figure: go.Figure, title: str) -> go.Figure:
-    room = 46
     copy = go.Figure(figure)
     copy.update_layout(
-        title={"text": style.plain(title), "x": 0.01, "xanchor": "left", "yref": "container", "y": 1, "yanchor": "top"},
+        title={"text": style.plain(title), "x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top"},
         title_pad={"t": 14},
-        margin={"t": figure.layout.margin.t + room},
-        height=figure.layout.height + room,
+        margin={"t": figure.layout.margin.t + TITLE_PX},
+        height=figure.layout.height + TITLE_PX,
         paper_bgcolor="white",
         plot_bgcolor="white",
     )
@@ -72,7 +74,7 @@ def _titled(figure: go.Figure, title: str) -> go.Figure:
 
 
 def _options(figure: go.Figure) -> dict[str, Any]:
-    return {"format": "png", "width": WIDTH_PX, "height": figure.layout.height + 46, "scale": SCALE}
+    return {"format": "png", "width": WIDTH_PX, "height": figure.layout.height + TITLE_PX, "scale": SCALE}
 
 
 def _draw(jobs: list[dict[str, Any]], browser: str) -> None:

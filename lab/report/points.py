@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from lab.errors import StoreError
-from lab.report import drawing, panels, series
+from lab.report import drawing, panels, series, stack
 from lab.report.stored import Entry, Stored
 
 MOST_POINTS = 200
@@ -61,7 +61,7 @@ def _evenly(entries: Sequence[Entry], most: int) -> list[Entry]:
 
 def _part(stored: Stored, entry: Entry) -> PointPart:
     rows = series.read(stored.folder.rows("samples", [entry.id]), stored.folder.rows("queues", [entry.id]))
-    figure, narrow = panels.draw(panels.build(entry, rows))
+    figure, narrow = stack.draw(panels.build(entry, rows))
     label = stored.label(entry)
     return PointPart(
         id=entry.id,

@@ -23,7 +23,21 @@ MOST_FLOWS = 8
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
 
-SENDER_COLUMNS = {
+
+class Columns:
+    """Columns of rows by name, shape (n,), each made once when asked for; null is NaN."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+        self._made: dict[str, Floats] = {}
+
+    def __getitem__(self, name: str) -> Floats:
+        if name not in self._made:
+            self._made[name] = _column(self._rows, name)
+        return self._made[name]
+
+
+SENDER_COLUMNS: Mapping[str, Callable[[Columns], Floats]] = {
     "cwnd_bytes": lambda s: s["tcpi_snd_cwnd"] * s["tcpi_snd_mss"],
     "rwnd_bytes": lambda s: s["tcpi_snd_wnd"],
     "inflight_bytes": lambda s: (
@@ -118,21 +132,8 @@ def _column(rows: Sequence[Row], name: str) -> Floats:
     return np.array([row.get(name) for row in rows], dtype=np.float64)
 
 
-class _Columns:
-    """Columns of rows by name, each made once when asked for."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self._rows = rows
-        self._made: dict[str, Floats] = {}
-
-    def __getitem__(self, name: str) -> Floats:
-        if name not in self._made:
-            self._made[name] = _column(self._rows, name)
-        return self._made[name]
-
-
 def _flow(name: str, sent: Sequence[Row], received: Sequence[Row]) -> FlowSeries:
-    columns = _Columns(sent)
+    columns = Columns(sent)
     read = _column(received, "tcpi_bytes_received") - np.nan_to_num(_column(received, "idiag_rqueue"))
     known = ~np.isnan(read)
     read, read_t_s = read[known], _column(received, "t_s")[known]
@@ -182,7 +183,8 @@ def _thin(flow: FlowSeries, stride: int) -> FlowSeries:
     if stride == 1:
         return flow
     columns = {name: values[::stride] for name, values in flow.columns.items()}
-    return FlowSeries(flow.name, flow.t_s[::stride], columns, flow.read_t_s[::stride], flow.read_bytes[::stride])
+    read_t_s, read_bytes = flow.read_t_s[::stride], flow.read_bytes[::stride]
+    return FlowSeries(flow.name, flow.t_s[::stride], columns, read_t_s, read_bytes)
 
 
 def _queue(rows: Sequence[Row], stride: int) -> QueueSeries:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lab.knobs import PATH_KNOBS
 from lab.report.axes import MEMORY, MIB
 from lab.report.curves import knob_value
-from lab.report.stored import DONE, FAILED, MISSING, Entry, Stored
+from lab.report.stored import FAILED, MISSING, Entry, Stored
 
 NONE = "–"
 
@@ -71,7 +71,8 @@ def percent(value: float | None, of: float | None) -> Cell:
     if value is None or not of:
         return Cell(NONE, kind="none")
     distance = round((value / of - 1) * 100, 1) or 0.0  # no minus before nothing
-    return Cell(f"{distance:+.1f}".replace("-", "\N{MINUS SIGN}"), repr(float(distance)))
+    text = f"{distance:+.1f}" if distance else "0.0"
+    return Cell(text.replace("-", "\N{MINUS SIGN}"), repr(float(distance)))
 
 
 def points(stored: Stored) -> Table:
@@ -114,7 +115,7 @@ def _measured(entry: Entry) -> list[Cell]:
         number(None if rtt is None else rtt * 1e3),
         number(entry.number("retransmits")),
         number(entry.number("queue_drops")),
-        Cell(entry.status, entry.status, {DONE: "done", FAILED: "failed", MISSING: "missing"}.get(entry.status, "")),
+        Cell(entry.status, entry.status, entry.status.replace(" ", "-")),
         Cell("; ".join(words), "; ".join(words), "words"),
     ]
 
@@ -138,9 +139,8 @@ def published(stored: Stored) -> tuple[list[PublishedRow], list[str]]:
         where: Mapping[str, str] = figure["where"]
         if figure["source"] not in sources:
             sources.append(figure["source"])
-        found: Sequence[Entry | None] = [
-            entry for entry in stored.done if all(entry.knobs.get(name) == text for name, text in where.items())
-        ] or [None]
+        ours = [entry for entry in stored.done if where.items() <= entry.knobs.items()]
+        found: list[Entry | None] = [*ours] or [None]
         rows.extend(_published_row(figure, entry, sources.index(figure["source"]) + 1) for entry in found)
     return rows, sources
 
@@ -194,7 +194,8 @@ def warnings(stored: Stored) -> list[Warning]:
     listed += [Warning(text, [], True) for text in stored.unreadable]
     missing = [entry.id for entry in stored.entries if entry.status == MISSING]
     if missing:
-        listed.append(Warning("Not run yet, or not readable; run the same command again to get them.", missing, True))
+        text = "Not run yet, or not readable; run the same command again to get them."
+        listed.append(Warning(text, missing, True))
     return listed
 
 

@@ -1,0 +1,71 @@
+"""What all main figures share: their words, what pointing at a mark says, room for the legend."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import plotly.graph_objects as go
+
+from lab.report import style
+from lab.report.stored import Entry, Stored
+from lab.units import human_rate
+
+LEGEND_LINE_PX = 21
+_NARROW_SHORTER_PX = 40
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure with its words. narrow: changes of its layout for a small screen, plotly's dotted names."""
+
+    slug: str
+    title: str
+    caption: str
+    figure: go.Figure
+    narrow: dict[str, Any]
+
+
+def hover(entry: Entry, stored: Stored, heading: str = "") -> str:
+    """Return what pointing at a point's mark says, as plotly writes lines."""
+    goodput, steady, predicted = (
+        human_rate(entry.number(name))
+        for name in ("goodput_bps", "steady_goodput_bps", "predicted_goodput_bps")
+    )
+    limit = str((entry.row or {}).get("limit_predicted") or "no limit known").replace("_", " ")
+    lines = [
+        f"<b>{style.plain(heading)}</b>" if heading else "",
+        style.plain(stored.label(entry)),
+        f"goodput {goodput}, steady {steady}",
+        f"predicted {predicted} ({style.plain(limit)})",
+        f"point {style.plain(entry.id)}",
+    ]
+    return "<br>".join(line for line in lines if line)
+
+
+def with_legend(figure: go.Figure, below_px: int) -> dict[str, Any]:
+    """Make room for the legend under the figure; return the changes for a small screen."""
+    names = [trace.name for trace in figure.data if trace.showlegend is not False and trace.name]
+    wide = style.legend_lines(names, style.WIDE_PX) * LEGEND_LINE_PX
+    narrow = style.legend_lines(names, style.NARROW_PX) * LEGEND_LINE_PX
+    height = figure.layout.height
+    figure.update_layout(
+        height=height + wide,
+        margin_b=below_px + wide,
+        legend={
+            "orientation": "h",
+            "yref": "container",
+            "y": 0,
+            "yanchor": "bottom",
+            "x": 0,
+            "xanchor": "left",
+        },
+    )
+    return {
+        "dragmode": False,
+        "margin.l": 52,
+        "margin.r": 8,
+        "font.size": 12,
+        "height": height + narrow - _NARROW_SHORTER_PX,
+        "margin.b": below_px + narrow,
+    }

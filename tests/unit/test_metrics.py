@@ -1,0 +1,223 @@
+"""Goodput and its steady part, from deliveries whose rates are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab import metrics
+from lab.errors import MeasurementError
+from lab.metrics import Delivery
+
+MBIT = 1e6
+END_S = 10.0
+INTERVAL_S = 0.05
+TIMES = np.linspace(0, END_S, 201)
+
+
+def delivery(rate_bps: Callable[[float], float], times: Any = TIMES) -> Delivery:
+    """Return what arrives at a rate that changes with time, summed up in steps of a millisecond."""
+    fine = np.arange(0, END_S, 0.001)
+    sent = np.concatenate([[0.0], np.cumsum([rate_bps(t_s) * 0.001 / 8 for t_s in fine])])
+    return Delivery(np.asarray(times, dtype=float), np.interp(times, np.append(fine, END_S), sent))
+
+
+def steady(given_delivery: Delivery, rtt_s: float = 0.2) -> tuple[float, float]:
+    """Return where the steady part begins and its goodput."""
+    from_s = metrics.steady_from_s(given_delivery, 0.0, END_S, rtt_s)
+    return from_s, given_delivery.rate_bps(from_s, END_S)
+
+
+class TestDelivery:
+    def test_rate_is_bytes_by_time_in_bits(self) -> None:
+        even = Delivery(np.array([0.0, 10.0]), np.array([0.0, 1.25e9]))
+        assert even.rate_bps(2, 4) == pytest.approx(1e9)
+        assert even.at(5) == pytest.approx(0.625e9)
+
+    def test_is_flat_outside_its_samples(self) -> None:
+        even = Delivery(np.array([1.0, 2.0]), np.array([10.0, 20.0]))
+        assert (even.at(0), even.at(9)) == (10, 20)
+
+
+class TestSteadyPart:
+    def test_of_a_ramp_begins_where_a_window_reaches_the_rate(self) -> None:
+        ramp_s = 3.0
+        from_s, rate = steady(delivery(lambda t_s: 100 * MBIT * min(1.0, t_s / ramp_s)))
+        # a window of 0.25 s has a mean of 95 % where its middle is at 2.85 s
+        assert from_s == pytest.approx(2.85 + 0.125, abs=INTERVAL_S)
+        assert rate == pytest.approx(100 * MBIT, rel=0.005)
+
+    def test_of_a_step_follows_it_by_less_than_a_window(self) -> None:
+        from_s, rate = steady(delivery(lambda t_s: 100 * MBIT if t_s >= 2 else 5 * MBIT))
+        assert 2.0 < from_s <= 2.25
+        assert rate == pytest.approx(100 * MBIT, rel=0.01)
+
+    def test_of_a_constant_rate_begins_after_one_window(self) -> None:
+        from_s, rate = steady(delivery(lambda _: 100 * MBIT), rtt_s=0.2)
+        assert from_s == pytest.approx(0.25)  # five samples, for they are longer than the RTT
+        assert rate == pytest.approx(100 * MBIT)
+        assert steady(delivery(lambda _: 100 * MBIT), rtt_s=1.0)[0] == pytest.approx(1.0)
+
+    def test_ramp_never_takes_more_than_half(self) -> None:
+        from_s, _rate = steady(delivery(lambda t_s: 10 * MBIT * t_s))
+        assert from_s == END_S / 2
+
+    def test_of_a_sawtooth_takes_whole_teeth_in(self) -> None:
+        period_s = 1.0
+
+        def tooth(t_s: float) -> float:
+            return 100 * MBIT * (0.7 + 0.3 * (t_s % period_s) / period_s)
+
+        from_s, rate = steady(delivery(tooth))
+        assert from_s < 2 * period_s
+        assert rate == pytest.approx(85 * MBIT, rel=0.02)
+
+    def test_of_a_sawtooth_after_slow_start_leaves_slow_start_out(self) -> None:
+        def grows(t_s: float) -> float:
+            return min(2 ** (t_s / 0.2), 1000) * 0.1 * MBIT if t_s < 2 else 100 * MBIT * (0.85 + 0.15 * (t_s % 1))
+
+        from_s, rate = steady(delivery(grows))
+        assert 1.9 < from_s < 2.3
+        assert rate == pytest.approx(92.5 * MBIT, rel=0.02)
+
+    def test_of_a_flow_that_stalls_is_zero_and_not_its_past(self) -> None:
+        from_s, rate = steady(delivery(lambda t_s: 100 * MBIT if t_s < 3 else 0.0))
+        assert (from_s, rate) == (END_S / 2, 0)
+
+    def test_of_a_flow_that_delivers_nothing(self) -> None:
+        assert steady(delivery(lambda _: 0.0)) == (END_S / 2, 0)
+
+    def test_without_samples_in_the_first_half(self) -> None:
+        assert steady(Delivery(np.array([0.0, 10.0]), np.array([0.0, 1e6])))[0] == END_S / 2
+
+    def test_window_is_five_samples_where_samples_are_rare(self) -> None:
+        rare = delivery(lambda _: 100 * MBIT, times=np.linspace(0, END_S, 41))
+        assert steady(rare, rtt_s=0.01)[0] == pytest.approx(1.25)
+
+    @given(
+        st.lists(st.floats(0, 1e9), min_size=10, max_size=60),
+        st.floats(1e-4, 5),
+    )
+    def test_lies_within_the_first_half_whatever_was_delivered(self, steps: list[float], rtt_s: float) -> None:
+        times = np.linspace(0, END_S, len(steps))
+        from_s = metrics.steady_from_s(Delivery(times, np.cumsum(steps)), 0.0, END_S, rtt_s)
+        assert 0 < from_s <= END_S / 2
+
+
+def sample(flow: int, end: str, t_s: float, **values: Any) -> dict[str, Any]:
+    usual = {"tcpi_bytes_sent": 0, "tcpi_busy_time": 0, "tcpi_bytes_received": 0, "idiag_rqueue": 0}
+    usual |= {"tcpi_total_retrans": 0, "tcpi_min_rtt": None}
+    return {"flow": flow, "end": end, "t_s": t_s, "cc": "cubic", **usual, **values}
+
+
+def outcome(*finished_ns: int | None) -> dict[str, Any]:
+    flows = [{"flow": number, "port": 40000 + number, "finished_ns": end} for number, end in enumerate(finished_ns)]
+    return {"start_ns": 5 * 10**9, "workload": {"flows": flows}}
+
+
+def even_flow(flow: int, rate_bps: float, begin_s: float = 0.0, seconds: int = 10) -> list[dict[str, Any]]:
+    rows = []
+    for t_s in range(seconds + 1):
+        busy_s = max(0.0, t_s - begin_s)
+        read = int(busy_s * rate_bps / 8)
+        rows.append(
+            sample(flow, "sender", t_s, tcpi_bytes_sent=read, tcpi_busy_time=int(busy_s * 1e6), tcpi_min_rtt=200_000)
+        )
+        rows.append(sample(flow, "receiver", t_s, tcpi_bytes_received=read))
+    return rows
+
+
+class TestFlows:
+    def test_reads_a_flow(self) -> None:
+        rows = even_flow(0, 8e6, begin_s=0.25)
+        rows[-2] |= {"cc": "bbr", "tcpi_total_retrans": 7, "tcpi_min_rtt": 199_000}
+        (flow,) = metrics.flows(rows, outcome(None), None)
+        assert (flow.number, flow.cc, flow.retransmits, flow.min_rtt_s) == (0, "bbr", 7, 0.199)
+        assert flow.first_data_s == pytest.approx(0.25)
+        assert flow.finished_s is None
+        assert flow.delivery.rate_bps(2, 10) == pytest.approx(8e6)
+
+    def test_counts_what_the_application_has_read(self) -> None:
+        rows = even_flow(0, 8e6)
+        for row in rows:
+            row["idiag_rqueue"] = 300 if row["tcpi_bytes_received"] else 0
+        (flow,) = metrics.flows(rows, outcome(None), None)
+        assert flow.delivery.at(10) == 10e6 - 300
+
+    def test_counts_from_the_first_sample(self) -> None:
+        rows = even_flow(0, 8e6)
+        for row in rows:
+            row["tcpi_bytes_received"] += 37  # a cookie, before the load
+        (flow,) = metrics.flows(rows, outcome(None), None)
+        assert flow.delivery.at(10) == 10e6
+
+    def test_two_flows_are_told_apart_and_summed(self) -> None:
+        rows = even_flow(0, 8e6) + even_flow(1, 2e6, begin_s=4.0)
+        one, other = metrics.flows(rows, outcome(None, None), None)
+        assert (one.delivery.at(10), other.delivery.at(10)) == (10e6, 1.5e6)
+        assert other.first_data_s == pytest.approx(4.0)
+        whole = metrics.total([one, other])
+        assert whole.at(10) == 11.5e6
+        assert whole.rate_bps(0, 4) == pytest.approx(8e6)
+        assert whole.rate_bps(4, 10) == pytest.approx(10e6)
+
+    def test_total_takes_samples_at_different_instants(self) -> None:
+        one = metrics.Flow(0, "cubic", Delivery(np.array([0.0, 2, 4]), np.array([0.0, 20, 40])), 0, 0, None, None)
+        other = metrics.Flow(1, "cubic", Delivery(np.array([1.0, 3]), np.array([0.0, 20])), 0, 0, None, None)
+        whole = metrics.total([one, other])
+        assert list(whole.t_s) == [0, 1, 2, 3, 4]
+        assert list(whole.delivered) == [0, 10, 30, 50, 60]
+
+    def test_of_a_given_size_ends_when_its_last_byte_was_read(self) -> None:
+        rows = even_flow(0, 8e6)
+        size = 4_500_000
+        for row in rows:
+            row["tcpi_bytes_received"] = min(row["tcpi_bytes_received"], size)
+        (flow,) = metrics.flows(rows, outcome(9_500_000_000), size)
+        assert flow.finished_s == pytest.approx(4.5)
+        assert flow.delivery.at(4.5) == size
+        assert float(flow.delivery.t_s[-1]) == 4.5
+        assert flow.delivery.rate_bps(0, 4.5) == pytest.approx(8e6)
+
+    def test_of_a_given_size_that_did_not_finish_keeps_its_samples(self) -> None:
+        (flow,) = metrics.flows(even_flow(0, 8e6), outcome(None), 10**9)
+        assert flow.finished_s is None
+        assert flow.delivery.at(10) == 10e6
+
+    def test_headers_do_not_count_over_the_size(self) -> None:
+        rows = even_flow(0, 8e6)
+        (flow,) = metrics.flows(rows, outcome(14_000_000_000), 8_999_700)
+        assert flow.delivery.at(9) == 8_999_700
+
+    def test_socket_that_is_still_connecting_is_left_out(self) -> None:
+        rows = even_flow(0, 8e6)
+        young = {"flow": 0, "end": "sender", "t_s": 0.0, "cc": "", "idiag_rqueue": 0, "idiag_wqueue": 0}
+        (flow,) = metrics.flows([young, *rows], outcome(None), None)
+        assert flow.delivery.at(10) == 10e6
+
+    @pytest.mark.parametrize(
+        ("keep", "message"),
+        [
+            (lambda row: row["end"] == "receiver", "flow 0 left no samples at one of its ends"),
+            (lambda row: row["end"] == "sender", "flow 0 left no samples at one of its ends"),
+            (lambda row: row["t_s"] == 0, "flow 0 sent no data"),
+            (lambda _: False, "flow 0 left no samples at one of its ends"),
+        ],
+    )
+    def test_without_samples_is_an_error_and_not_a_zero(
+        self, keep: Callable[[dict[str, Any]], bool], message: str
+    ) -> None:
+        rows = [row for row in even_flow(0, 8e6) if keep(row)]
+        with pytest.raises(MeasurementError) as refused:
+            metrics.flows(rows, outcome(None), None)
+        assert str(refused.value) == message
+
+    def test_unknown_least_rtt_is_null(self) -> None:
+        rows = [{**row, "tcpi_min_rtt": None} for row in even_flow(0, 8e6)]
+        (flow,) = metrics.flows(rows, outcome(None), None)
+        assert flow.min_rtt_s is None

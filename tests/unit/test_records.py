@@ -1,0 +1,175 @@
+"""From raw frames to rows: whose sample it is, what is left out, and a digest of all of it."""
+
+from __future__ import annotations
+
+import copy
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab import records, tcpinfo
+from lab.agent import frames
+from lab.errors import MeasurementError
+
+OUTCOME: dict[str, Any] = {
+    "nodes": ["snd", "r1", "rcv"],
+    "interfaces": {"snd": {"snd-eth0": 2}, "r1": {"r1-eth0": 2, "r1-eth1": 3}, "rcv": {"rcv-eth0": 2}},
+    "workload": {"flows": [{"flow": 0, "port": 40000}, {"flow": 1, "port": 40001}]},
+}
+SND, R1, RCV = 0, 1, 2
+
+
+def attribute(kind: int, payload: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(payload), kind) + payload + b"\0" * (-len(payload) % 4)
+
+
+def socket(local: int, remote: int, cc: bytes = b"cubic") -> bytes:
+    body = struct.pack(">4xHH48xII8x", local, remote, 0, 0) + attribute(4, cc + b"\0")
+    return struct.pack("=IHHII", 16 + len(body), 20, 2, 1, 0) + body
+
+
+def queue(ifindex: int, kind: bytes, drops: int = 0, backlog: int = 0) -> bytes:
+    stats = attribute(1, struct.pack("=QIxxxx", 1000, 10))
+    stats += attribute(3, struct.pack("=IIIII", 2, backlog, drops, 0, 5))
+    body = struct.pack("=BxxxiIII", 0, ifindex, 0x100000, 0, 0) + attribute(1, kind + b"\0") + attribute(7, stats)
+    return struct.pack("=IHHII", 16 + len(body), 36, 2, 1, 0) + body
+
+
+def decode(data: bytes) -> tuple[list[records.Row], list[records.Row]]:
+    return records.decode(data, OUTCOME, sender="snd", bottleneck="r1-eth1")
+
+
+class TestFrames:
+    @given(
+        st.lists(
+            st.tuples(
+                st.integers(0, 255), st.integers(0, 255), st.integers(-(2**63), 2**63 - 1), st.binary(max_size=50)
+            )
+        )
+    )
+    def test_read_back_as_packed(self, parts: list[tuple[int, int, int, bytes]]) -> None:
+        assert list(frames.unpack(b"".join(frames.pack(*part) for part in parts))) == parts
+
+    @given(st.integers(1, 40))
+    def test_torn_file_is_refused(self, missing: int) -> None:
+        data = frames.pack(1, 0, 0, b"whole") + frames.pack(1, 0, 10**9, b"x" * 24)
+        with pytest.raises(ValueError, match="torn at byte"):
+            list(frames.unpack(data[:-missing] if missing < 40 else data[:-39]))
+
+
+class TestSamples:
+    def test_belong_to_flow_and_end_by_their_ports(self) -> None:
+        data = frames.pack(frames.SOCKETS, SND, 1_500_000_000, socket(40001, 5001, b"bbr") + socket(40000, 5001))
+        data += frames.pack(frames.SOCKETS, RCV, 1_500_001_000, socket(5001, 40000))
+        samples, queues = decode(data)
+        assert queues == []
+        assert [(row["t_s"], row["flow"], row["end"], row["cc"]) for row in samples] == [
+            (1.5, 1, "sender", "bbr"),
+            (1.5, 0, "sender", "cubic"),
+            (1.500001, 0, "receiver", "cubic"),
+        ]
+
+    def test_of_other_connections_are_left_out(self) -> None:
+        data = frames.pack(frames.SOCKETS, SND, 0, socket(50000, 5201) + socket(40000, 5201))
+        samples, _ = decode(data)
+        assert [row["flow"] for row in samples] == [0]
+
+    def test_carry_every_field_of_the_answer(self) -> None:
+        info = attribute(2, bytes(range(200)) + bytes(48))
+        message = socket(40000, 5001) + b""
+        body = message[16:] + info
+        whole = struct.pack("=IHHII", 16 + len(body), 20, 2, 1, 0) + body
+        ((row,), _) = decode(frames.pack(frames.SOCKETS, SND, 0, whole))
+        (direct,) = tcpinfo.decode(whole)
+        assert {name: row[name] for name in direct.values} == direct.values
+        assert row["tcpi_rtt"] == int.from_bytes(bytes(range(68, 72)), "little")
+
+
+class TestQueues:
+    def test_have_names_and_counters(self) -> None:
+        data = frames.pack(frames.QUEUES, R1, 2 * 10**9, queue(3, b"bfifo", drops=7, backlog=3028) + queue(2, b"netem"))
+        samples, queues = decode(data)
+        assert samples == []
+        assert queues[0] == {
+            **{"t_s": 2.0, "node": "r1", "interface": "r1-eth1", "kind": "bfifo", "bottleneck": True},
+            **{"bytes": 1000, "packets": 10, "qlen_packets": 2, "backlog_bytes": 3028, "drops": 7},
+            **{"requeues": 0, "overlimits": 5},
+        }
+        assert (queues[1]["interface"], queues[1]["kind"], queues[1]["bottleneck"]) == ("r1-eth0", "netem", False)
+
+    @pytest.mark.parametrize("kind", [b"htb", b"noqueue"])
+    def test_leave_out_what_holds_no_packets_of_its_own(self, kind: bytes) -> None:
+        assert decode(frames.pack(frames.QUEUES, R1, 0, queue(3, kind))) == ([], [])
+
+    def test_leave_out_interfaces_that_the_lab_did_not_make(self) -> None:
+        assert decode(frames.pack(frames.QUEUES, R1, 0, queue(1, b"fq_codel"))) == ([], [])
+
+    def test_same_number_on_another_node_is_another_interface(self) -> None:
+        data = frames.pack(frames.QUEUES, SND, 0, queue(2, b"pfifo")) + frames.pack(frames.QUEUES, R1, 0, queue(2, b"netem"))
+        assert [row["interface"] for row in decode(data)[1]] == ["snd-eth0", "r1-eth0"]
+
+
+class TestDamage:
+    WHOLE = frames.pack(frames.SOCKETS, SND, 0, socket(40000, 5001)) + frames.pack(
+        frames.QUEUES, R1, 0, queue(3, b"bfifo")
+    )
+    FIRST = len(frames.pack(frames.SOCKETS, SND, 0, socket(40000, 5001)))
+
+    @given(st.integers(1, len(WHOLE) - 1))
+    def test_cut_file_is_refused(self, cut: int) -> None:
+        if cut == self.FIRST:
+            assert len(decode(self.WHOLE[:cut])[0]) == 1
+            return
+        with pytest.raises(MeasurementError, match="the records of this point are damaged: "):
+            decode(self.WHOLE[:cut])
+
+    @given(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=6))
+    def test_damaged_file_breaks_in_no_other_way(self, at: int, noise: bytes) -> None:
+        try:
+            decode(self.WHOLE[:at] + noise + self.WHOLE[at + len(noise) :])
+        except MeasurementError:
+            return
+
+    def test_node_that_was_not_reported(self) -> None:
+        with pytest.raises(MeasurementError, match="damaged"):
+            decode(frames.pack(frames.SOCKETS, 9, 0, b""))
+
+
+FLOWS = [{"flow": 0, "goodput_bps": 1e9, "finished_s": None}]
+SAMPLES = [{"t_s": 0.05, "flow": 0, "end": "sender", "tcpi_rtt": 200_000, "tcpi_snd_ssthresh": None}]
+QUEUES = [{"t_s": 0.05, "node": "r1", "bottleneck": True, "drops": 0}]
+TABLES = (FLOWS, SAMPLES, QUEUES)
+
+
+class TestDigest:
+    def test_stays(self) -> None:
+        """Equal records, equal digest, on any machine and in any version: stored digests are compared."""
+        assert records.digest(*TABLES) == "37dd386d3a0d08936138ddf12b5e42400501eb3e0bfe2eeb0b4a650865e71b0d"
+
+    def test_does_not_depend_on_the_order_of_columns(self) -> None:
+        turned = [[dict(reversed(row.items())) for row in rows] for rows in TABLES]
+        assert records.digest(*turned) == records.digest(*TABLES)
+
+    @pytest.mark.parametrize(
+        ("table", "column"), [(number, column) for number, rows in enumerate(TABLES) for column in rows[0]]
+    )
+    def test_changes_with_any_value(self, table: int, column: str) -> None:
+        changed = copy.deepcopy(TABLES)
+        changed[table][0][column] = 12345
+        assert records.digest(*changed) != records.digest(*TABLES)
+
+    def test_changes_with_the_last_bit_of_a_float(self) -> None:
+        changed = [{**FLOWS[0], "goodput_bps": 1e9 + 2**-23}]
+        assert records.digest(changed, SAMPLES, QUEUES) != records.digest(*TABLES)
+
+    def test_tells_tables_and_rows_apart(self) -> None:
+        row = {"flow": 0}
+        arrangements = [([row], [], []), ([], [row], []), ([], [], [row]), ([row, row], [], []), ([], [], [])]
+        assert len({records.digest(*tables) for tables in arrangements}) == len(arrangements)
+
+    def test_null_is_not_zero(self) -> None:
+        assert records.digest([], [{"a": None}], []) != records.digest([], [{"a": 0}], [])
+
