@@ -53,14 +53,20 @@ def _check_one(expectation: Expectation, scenario: Scenario, rows: Sequence[Row]
         if expectation.within is not None:
             of = row[expectation.of] if isinstance(expectation.of, str) else expectation.of
             if not of:
-                failures.append(f"{row['point']}: {expectation.value} has no {expectation.of} to stand beside")
+                failures.append(
+                    f"{row['point']}: {expectation.value} has no {expectation.of} to stand beside"
+                )
             elif abs(value / of - 1) > expectation.within:
                 failures.append(
                     f"{row['point']}: {expectation.value} is {value:.6g}, more than"
                     f" {expectation.within:.3g} of {expectation.of} = {of:.6g} away"
                 )
         if expectation.at_least is not None and value < expectation.at_least:
-            failures.append(f"{row['point']}: {expectation.value} is {value:.6g}, under {expectation.at_least:.6g}")
+            failures.append(
+                f"{row['point']}: {expectation.value} is {value:.6g}, under {expectation.at_least:.6g}"
+            )
         if expectation.at_most is not None and value > expectation.at_most:
-            failures.append(f"{row['point']}: {expectation.value} is {value:.6g}, over {expectation.at_most:.6g}")
+            failures.append(
+                f"{row['point']}: {expectation.value} is {value:.6g}, over {expectation.at_most:.6g}"
+            )
     return Verdict(expectation.text, len(tried), tuple(failures))

@@ -199,8 +199,20 @@ _KNOBS = (
     ),
     Knob("mtu", "1500", "MTU of every link, bytes", _count(576, 65535, "an MTU"), str),
     Knob("offloads", "off", "segmentation and receive offloads: on or off", _choice("on", "off"), str),
-    Knob("recipe", "separate", "separate: rate and delay apart; leaf: netem under htb", _choice("separate", "leaf"), str),
-    Knob("leaf_limit", "1000", "packets that netem holds in the leaf recipe", _count(1, 2**31 - 1, "a limit"), str),
+    Knob(
+        "recipe",
+        "separate",
+        "separate: rate and delay apart; leaf: netem under htb",
+        _choice("separate", "leaf"),
+        str,
+    ),
+    Knob(
+        "leaf_limit",
+        "1000",
+        "packets that netem holds in the leaf recipe",
+        _count(1, 2**31 - 1, "a limit"),
+        str,
+    ),
     _memory("wmem", "default", "tcp_wmem of the sender: default, SIZE, max=SIZE or MIN:DEFAULT:MAX"),
     _memory("rmem", "default", "tcp_rmem of the receiver: default, SIZE, max=SIZE or MIN:DEFAULT:MAX"),
     Knob(
@@ -210,7 +222,13 @@ _KNOBS = (
         _optional(_count(-31, 31, "tcp_adv_win_scale"), "default"),
         _shown(str, "default"),
     ),
-    Knob("cc", "cubic", "congestion control, by the kernel's name", _word(r"[a-z0-9_]{1,15}", "a congestion control"), str),
+    Knob(
+        "cc",
+        "cubic",
+        "congestion control, by the kernel's name",
+        _word(r"[a-z0-9_]{1,15}", "a congestion control"),
+        str,
+    ),
     Knob("flows", "1", "parallel flows", _count(1, 1000, "the number of flows"), str),
     Knob("workload", "bulk", "bulk, iperf3 or http", _choice("bulk", "iperf3", "http"), str),
     Knob(

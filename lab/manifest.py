@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from lab import __version__, schema
@@ -68,7 +69,7 @@ def describe(
                 "hz": record.hz,
                 "recipe_hash": record.recipe_hash,
                 "config_hash": record.config_hash,
-                "source": os.path.basename(record.source),
+                "source": Path(record.source).name,
                 "source_hash": record.source_hash,
                 "compiler": record.compiler,
             }

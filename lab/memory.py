@@ -48,7 +48,9 @@ def parse(text: str, which: str) -> Triple:
     elif ":" in text:
         parts = text.split(":")
         if len(parts) != 3:
-            raise UnitError(f"{text!r} has {len(parts)} parts; write MIN:DEFAULT:MAX, such as 4KiB:128KiB:50MiB")
+            raise UnitError(
+                f"{text!r} has {len(parts)} parts; write MIN:DEFAULT:MAX, such as 4KiB:128KiB:50MiB"
+            )
         triple = Triple(*(units.parse_size(part) for part in parts))
         if not triple.minimum <= triple.default <= triple.maximum:
             raise UnitError(f"{text!r} is out of order; MIN:DEFAULT:MAX must not fall from left to right")
@@ -56,7 +58,9 @@ def parse(text: str, which: str) -> Triple:
         size = units.parse_size(text)
         triple = Triple(size, size, size)
     if triple.maximum > LARGEST_BYTES:
-        raise UnitError(f"{text!r} is over {LARGEST_BYTES} bytes, the most that a socket buffer can be; take less")
+        raise UnitError(
+            f"{text!r} is over {LARGEST_BYTES} bytes, the most that a socket buffer can be; take less"
+        )
     if triple.maximum < SMALLEST_BYTES[which] or triple.minimum <= 0:
         raise UnitError(f"{text!r} is under {SMALLEST_BYTES[which]} bytes, the kernel's least; take more")
     return triple

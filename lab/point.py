@@ -32,8 +32,8 @@ def notes(point: Point, release: windows.Release) -> str | None:
     found = []
     if point.knobs["adv_win_scale"] != "default" and windows.ignores_adv_win_scale(release):
         found.append(
-            f"adv_win_scale={point.knobs['adv_win_scale']} has no effect: Linux {release.major}.{release.minor}"
-            " ignores tcp_adv_win_scale (6.6 and later do)"
+            f"adv_win_scale={point.knobs['adv_win_scale']} has no effect:"
+            f" Linux {release.major}.{release.minor} ignores tcp_adv_win_scale (6.6 and later do)"
         )
     return "; ".join(found) or None
 
@@ -56,7 +56,9 @@ def base_row(point: Point, kernel: KernelRecord) -> Row:
         "rate_bps": point.rate_bps,
         "configured_rtt_s": point.rtt_s,
         "bdp_bytes": bdp_bytes(point.rate_bps, point.rtt_s),
-        "queue_limit": int(queue["limit"]) if point.knobs["recipe"] == "separate" else int(point.knobs["leaf_limit"]),
+        "queue_limit": int(queue["limit"])
+        if point.knobs["recipe"] == "separate"
+        else int(point.knobs["leaf_limit"]),
         "queue_limit_unit": "bytes"
         if queue["kind"] == "bfifo" and point.knobs["recipe"] == "separate"
         else "packets",

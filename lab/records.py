@@ -16,7 +16,9 @@ Row = dict[str, Any]
 _KINDS_OF_INTEREST = ("htb", "noqueue")
 
 
-def decode(data: bytes, outcome: Mapping[str, Any], *, sender: str, bottleneck: str) -> tuple[list[Row], list[Row]]:
+def decode(
+    data: bytes, outcome: Mapping[str, Any], *, sender: str, bottleneck: str
+) -> tuple[list[Row], list[Row]]:
     """Return (sample rows, queue rows) of one point, without their `point` column.
 
     outcome: what the agent reported (nodes, interfaces, flows with their ports).
@@ -34,16 +36,23 @@ def decode(data: bytes, outcome: Mapping[str, Any], *, sender: str, bottleneck: 
         for kind, node_number, instant_ns, payload in frames.unpack(data):
             node, t_s = outcome["nodes"][node_number], instant_ns / 1e9
             if kind == frames.SOCKETS:
-                for socket in tcpinfo.decode(payload):
-                    flow = ports.get(socket.local_port, ports.get(socket.remote_port))
-                    if flow is not None:
-                        end = "sender" if node == sender else "receiver"
-                        samples.append({"t_s": t_s, "flow": flow, "end": end, "cc": socket.cc, **socket.values})
+                end = "sender" if node == sender else "receiver"
+                samples.extend(_sample_rows(payload, ports, end, t_s))
             else:
                 queues.extend(_queue_rows(qdisc.parse_dump(payload), node, names[node], t_s, bottleneck))
     except (ValueError, IndexError) as torn:  # IndexError: a node that the agent did not report
         raise MeasurementError(f"the records of this point are damaged: {torn}") from torn
     return samples, queues
+
+
+def _sample_rows(payload: bytes, ports: Mapping[int, int], end: str, t_s: float) -> list[Row]:
+    """Return the flows' sockets of one dump by number: the kernel's own order follows a secret hash."""
+    rows: list[Row] = []
+    for socket in tcpinfo.decode(payload):
+        flow = ports.get(socket.local_port, ports.get(socket.remote_port))
+        if flow is not None:
+            rows.append({"t_s": t_s, "flow": flow, "end": end, "cc": socket.cc, **socket.values})
+    return sorted(rows, key=lambda row: int(row["flow"]))
 
 
 def _queue_rows(

@@ -160,6 +160,9 @@ def load(path: Path) -> LoadedScenario:
 
 
 _FORMS = (  # field, its type, the type of what it holds, how it is written
+    ("question", str, str, '"What fills this path?"'),
+    ("why", str, str, '"..."'),
+    ("note", str, str, '"..."'),
     ("defaults", Mapping, str, '{"rate": "1gbit"}'),
     ("sweep", (list, tuple), Mapping, '({"rmem": ["25MiB", "50MiB"]},)'),
     ("expectations", (list, tuple), Expectation, "(Expectation(...),)"),
@@ -246,7 +249,8 @@ def _check_part(prefix: str, part: Scenario | Preset, scenario: Scenario) -> lis
         if isinstance(expectation.of, str):
             faults += _check_column(f"{where}: of", expectation.of)
     for published in part.published if isinstance(part, Preset) else ():
-        faults += _check_values(f"{prefix}published", published.where, scenario)
+        one_each = {name: (given,) for name, given in published.where.items()}
+        faults += _check_values(f"{prefix}published", one_each, scenario)
         faults += _check_column(f"{prefix}published: of", published.of)
     return faults
 

@@ -39,7 +39,12 @@ POINT_COLUMNS = (
     Column("kernel_recipe_hash", "text", "", "hash of the recipe that built it"),
     Column("kernel_config_hash", "text", "", "SHA-256 of its configuration"),
     Column("rate_bps", "float", "bit/s", "rate of the bottleneck as configured"),
-    Column("measured_rate_bps", "float", "bit/s", "rate of a packet train before the load; null if not measurable"),
+    Column(
+        "measured_rate_bps",
+        "float",
+        "bit/s",
+        "rate of a packet train before the load; null if not measurable",
+    ),
     Column("configured_rtt_s", "float", "s", "base RTT as configured"),
     Column("rtt_s", "float", "s", "base RTT as measured on the idle path"),
     Column("bdp_bytes", "float", "bytes", "configured rate times configured base RTT"),
@@ -71,7 +76,9 @@ FLOW_COLUMNS = (
     Column("steady_goodput_bps", "float", "bit/s", "over the steady part of the point"),
     Column("retransmits", "int", "segments", "segments sent again"),
     Column("min_rtt_s", "float", "s", "least RTT that the sender saw"),
-    Column("finished_s", "float", "s", "when its last byte was read, from the first data; null if it never ended"),
+    Column(
+        "finished_s", "float", "s", "when its last byte was read, from the first data; null if it never ended"
+    ),
 )
 
 _RAW = {"Q": "int", "I": "int", "H": "int", "B": "int"}

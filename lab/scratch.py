@@ -41,7 +41,7 @@ class Scratch:
 
 def _parent() -> str:
     """Return a folder for temporary files whose name needs no quoting anywhere."""
-    for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp"):  # noqa: S108 (mkdtemp makes it private)
+    for folder in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
         if _PLAIN.fullmatch(folder) and os.access(folder, os.W_OK):
             return folder
     return tempfile.gettempdir()

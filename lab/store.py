@@ -29,7 +29,12 @@ from lab.errors import StoreError
 Row = dict[str, Any]
 
 _ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-FILES = {"points": "point.parquet", "flows": "flows.parquet", "samples": "samples.parquet", "queues": "queues.parquet"}
+FILES = {
+    "points": "point.parquet",
+    "flows": "flows.parquet",
+    "samples": "samples.parquet",
+    "queues": "queues.parquet",
+}
 MANIFEST = "manifest.json"
 
 
@@ -87,8 +92,10 @@ class RunFolder:
                 f"{self.path}: cannot be written ({refused.strerror}); choose another --out or make room"
             ) from refused
 
-    def put_point(self, point: str, tables: Mapping[str, Sequence[Row]], outcome: Mapping[str, Any] | None) -> None:
-        """Store one point; what was there under its name goes. Raises StoreError; then nothing has changed."""
+    def put_point(
+        self, point: str, tables: Mapping[str, Sequence[Row]], outcome: Mapping[str, Any] | None
+    ) -> None:
+        """Store one point in the place of what was there. Raises StoreError; then nothing has changed."""
         aside = self.path / f".point-{point}.{os.getpid()}"
         try:
             self.points_path.mkdir(parents=True, exist_ok=True)

@@ -36,9 +36,7 @@ class Point:
     @property
     def id(self) -> str:
         """Ten hexadecimal digits, stable over runs and versions of the scenario."""
-        identity = json.dumps(
-            [IDENTITY_VERSION, dict(sorted(self.knobs.items())), self.engine, self.seed]
-        )
+        identity = json.dumps([IDENTITY_VERSION, dict(sorted(self.knobs.items())), self.engine, self.seed])
         return hashlib.sha256(identity.encode()).hexdigest()[:10]
 
     def value(self, name: str) -> object:
@@ -125,7 +123,7 @@ def points(
 
     found: dict[Point, None] = {}
     for block in scenario.sweep:
-        settings = {name: [knob.default] for name, knob in scenario.knobs.items()}
+        settings: dict[str, list[str]] = {name: [knob.default] for name, knob in scenario.knobs.items()}
         for name, given in {**scenario.defaults, **block}.items():
             texts = list(given) if isinstance(given, list | tuple) else [given]
             spelled = [scenario.knobs[name].canonical(str(text)) for text in texts]
@@ -171,7 +169,9 @@ def check_point(point: Point) -> list[str]:
     for name in ("rtt", "jitter"):
         time_us = float(PATH_KNOBS[name].value(point.knobs[name])) * 1e6
         if abs(time_us - round(time_us)) > 1e-6 * max(time_us, 1):
-            faults.append(f"{name}: {point.knobs[name]!r} is not a whole number of microseconds, which tc sets; round it")
+            faults.append(
+                f"{name}: {point.knobs[name]!r} is not whole microseconds, which is what tc sets; round it"
+            )
     jitter_s = float(PATH_KNOBS["jitter"].value(point.knobs["jitter"]))
     if jitter_s > one_way:
         faults.append(

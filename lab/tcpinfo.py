@@ -58,7 +58,9 @@ TCP_INFO = (
     Field("tcpi_rcv_ssthresh", "I", "bytes", "window clamp that the receiver has opened so far"),
     Field("tcpi_rtt", "I", "us", "smoothed RTT"),
     Field("tcpi_rttvar", "I", "us", "RTT variation"),
-    Field("tcpi_snd_ssthresh", "I", "segments", "slow start threshold; null before the first", _UNSET_SSTHRESH),
+    Field(
+        "tcpi_snd_ssthresh", "I", "segments", "slow start threshold; null before the first", _UNSET_SSTHRESH
+    ),
     Field("tcpi_snd_cwnd", "I", "segments", "congestion window"),
     Field("tcpi_advmss", "I", "bytes", "MSS that we advertise"),
     Field("tcpi_reordering", "I", "segments", "reordering degree assumed"),
@@ -168,8 +170,7 @@ def _layout(fields: tuple[Field, ...]) -> list[tuple[Field, int]]:
 
 def _decoder(fields: tuple[Field, ...]) -> list[tuple[str, int, struct.Struct, int | None]]:
     return [
-        (field.name, offset, struct.Struct("=" + field.code), field.none)
-        for field, offset in _layout(fields)
+        (field.name, offset, struct.Struct("=" + field.code), field.none) for field, offset in _layout(fields)
     ]
 
 

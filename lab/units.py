@@ -25,7 +25,13 @@ _RATE_BYTES = {"B/s": 8, "kB/s": 8 * 10**3, "KB/s": 8 * 10**3, "MB/s": 8 * 10**6
 _RATE_BYTES |= {"KiB/s": 8 * 2**10, "MiB/s": 8 * 2**20, "GiB/s": 8 * 2**30}
 _SIZE = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
-_TIME = {"s": 1, "ms": Decimal("1e-3"), "us": Decimal("1e-6"), "ns": Decimal("1e-9"), "min": 60}
+_TIME: dict[str, int | Decimal] = {
+    "s": 1,
+    "ms": Decimal("1e-3"),
+    "us": Decimal("1e-6"),
+    "ns": Decimal("1e-9"),
+    "min": 60,
+}
 _TIME |= {"µs": Decimal("1e-6"), "μs": Decimal("1e-6"), "sec": 1, "h": 3600}
 
 _AMBIGUOUS = {
@@ -66,7 +72,9 @@ def _refuse(text: str, unit: str, what: str, known: str, example: str) -> UnitEr
 def parse_rate(text: str) -> float:
     """Return bit/s. `1gbit`, `1.5Gbit/s`, `125MB/s`, `100MiB/s`."""
     value, unit = split(text, "rate", "100mbit or 12.5MB/s")
-    factor = _RATE_BYTES.get(unit) or _RATE.get(unit.lower() if unit.lower().endswith(("bit", "bit/s")) else "")
+    factor = _RATE_BYTES.get(unit) or _RATE.get(
+        unit.lower() if unit.lower().endswith(("bit", "bit/s")) else ""
+    )
     if factor is None:
         raise _refuse(text, unit, "rate", "bit, kbit, mbit, gbit, MB/s, MiB/s", "100mbit or 12.5MB/s")
     return float(value * factor)

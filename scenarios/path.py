@@ -1,6 +1,6 @@
 """One flow, or many, on one path: the scenario for any question about a single bottleneck.
 
-    wanlab run scenarios/path.py --set rate=10gbit --set rtt=80ms --set rmem=max=64MiB,max=128MiB
+wanlab run scenarios/path.py --set rate=10gbit --set rtt=80ms --set rmem=max=64MiB,max=128MiB
 """
 
 from lab.scenario import Figure, Scenario

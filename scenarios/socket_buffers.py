@@ -14,7 +14,7 @@ SIZES = ["default", "25MiB", "50MiB", "100MiB"]
 WINDOW_SIZES = ("default", "25MiB")
 
 SOURCE = (
-    "Two virtual machines, CentOS 8 (Linux 4.18) serving and Fedora 31 (Linux 5.5) downloading 1 GiB with wget,"
+    "Two virtual machines: CentOS 8 (Linux 4.18) serves, Fedora 31 (Linux 5.5) downloads 1 GiB with wget;"
     " htb at 1000 Mbit/s over netem delay 200ms on the server's egress; figures as wget shows them, in MiB/s"
 )
 MIB_PER_S = 8 * 2**20
@@ -34,7 +34,14 @@ segments turn into payload, 63 % for 1448-byte segments here. The send buffer is
 refilled when a third of it is free, so between bursts two thirds of it are in
 flight.
 """,
-    defaults={"rate": "1gbit", "rtt": "200ms", "queue": "2bdp", "duration": "10s", "wmem": "100MiB", "rmem": "100MiB"},
+    defaults={
+        "rate": "1gbit",
+        "rtt": "200ms",
+        "queue": "2bdp",
+        "duration": "10s",
+        "wmem": "100MiB",
+        "rmem": "100MiB",
+    },
     sweep=(
         {"rmem": SIZES, "cc": ["cubic", "bbr"]},
         {"wmem": SIZES},
@@ -66,7 +73,11 @@ flight.
         ),
     ),
     figures=(
-        Figure("Goodput against the receive buffer (wmem 100 MiB)", x="rmem", by=("cc", "kernel", "adv_win_scale")),
+        Figure(
+            "Goodput against the receive buffer (wmem 100 MiB)",
+            x="rmem",
+            by=("cc", "kernel", "adv_win_scale"),
+        ),
         Figure("Goodput against the send buffer (rmem 100 MiB)", x="wmem", by=("cc", "kernel")),
     ),
     presets={

@@ -98,7 +98,7 @@ class PathTopo(Topo):
         if recipe == "leaf":
             leaf = {**shaper, **out, "delay_s": delay_out_s + delay_back_s}
             leaf["limit_packets"] = leaf_limit_packets
-            egress = {**dict.fromkeys(egress, {}), "snd": leaf}
+            egress = {**{name: {} for name in egress}, "snd": leaf}
 
         def end(name, address):
             return {

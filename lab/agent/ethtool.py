@@ -35,19 +35,24 @@ class Features:
     def __init__(self, channel: socket.socket, interface: str) -> None:
         self._channel = channel
         self._interface = interface.encode().ljust(16, b"\0")
-        count = struct.unpack_from("I", self._call(struct.pack("IIQI", _GSSET_INFO, 0, 1 << _SS_FEATURES, 0)), 16)[0]
+        count = struct.unpack_from(
+            "I", self._call(struct.pack("IIQI", _GSSET_INFO, 0, 1 << _SS_FEATURES, 0)), 16
+        )[0]
         strings = self._call(struct.pack("III", _GSTRINGS, _SS_FEATURES, count) + bytes(count * _NAME_BYTES))
         self._names = [
-            strings[12 + i * _NAME_BYTES : 12 + (i + 1) * _NAME_BYTES].split(b"\0")[0].decode() for i in range(count)
+            strings[12 + i * _NAME_BYTES : 12 + (i + 1) * _NAME_BYTES].split(b"\0")[0].decode()
+            for i in range(count)
         ]
         self._blocks = (count + 31) // 32
 
     def _call(self, data: bytes) -> bytes:
         buffer = ctypes.create_string_buffer(data, len(data))
-        fcntl.ioctl(self._channel, _SIOCETHTOOL, struct.pack("16sQ16x", self._interface, ctypes.addressof(buffer)))
+        fcntl.ioctl(
+            self._channel, _SIOCETHTOOL, struct.pack("16sQ16x", self._interface, ctypes.addressof(buffer))
+        )
         return buffer.raw
 
-    def set(self, names: tuple[str, ...], on: bool) -> None:
+    def switch(self, names: tuple[str, ...], on: bool) -> None:
         """Switch features on or off; a name that this kernel does not have is left."""
         blocks = [[0, 0] for _ in range(self._blocks)]
         for name in names:
@@ -56,7 +61,8 @@ class Features:
                 blocks[block][0] |= 1 << bit
                 blocks[block][1] |= int(on) << bit
         self._call(
-            struct.pack("II", _SFEATURES, self._blocks) + b"".join(struct.pack("II", *block) for block in blocks)
+            struct.pack("II", _SFEATURES, self._blocks)
+            + b"".join(struct.pack("II", *block) for block in blocks)
         )
 
     def active(self) -> set[str]:

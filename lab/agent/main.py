@@ -98,7 +98,9 @@ def main() -> int:
 
         guest.prepare(str(out))
         out = guest.OUT
-        guest.power_off_at(spec["virtual_limit_ns"], f"no end after {spec['virtual_limit_ns'] / 1e9:g} virtual seconds")
+        guest.power_off_at(
+            spec["virtual_limit_ns"], f"no end after {spec['virtual_limit_ns'] / 1e9:g} virtual seconds"
+        )
     status = 0
     try:
         run_point(spec, out)

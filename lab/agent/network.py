@@ -22,7 +22,8 @@ import socket
 import struct
 import subprocess
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 from mininet.link import Intf, Link
 from mininet.net import Mininet
@@ -40,9 +41,7 @@ class NotAppliedError(RuntimeError):
 
 def run_checked(argv: list[str], text: str = "") -> None:
     """Run one tool to its end; raise RuntimeError with its words if it fails."""
-    done = subprocess.run(
-        argv, input=text, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0 or done.stderr.strip():
         raise RuntimeError(
             f"{' '.join(argv)} ended with status {done.returncode}: {done.stderr.strip()}\n{text}"
@@ -66,8 +65,8 @@ class LabIntf(Intf):
     @property
     def peer(self) -> LabIntf:
         """The interface at the other end."""
-        ours = self.link.intf1 is self
-        return self.link.intf2 if ours else self.link.intf1
+        ends: tuple[LabIntf, LabIntf] = (self.link.intf1, self.link.intf2)
+        return ends[1] if ends[0] is self else ends[0]
 
     def ip_commands(self) -> list[str]:
         """Return the `ip` commands (without `ip`) that bring this interface up."""
@@ -87,16 +86,18 @@ class LabIntf(Intf):
         """
         wanted = bool(self.params["offloads"])
         features = Features(channel, self.name)
-        features.set(SEGMENTATION, wanted)
+        features.switch(SEGMENTATION, wanted)
         active = features.active() & set(SEGMENTATION)
         if wanted != bool(active):
-            raise NotAppliedError(f"{self.name}: offloads {'on' if wanted else 'off'}, but active: {sorted(active)}")
+            raise NotAppliedError(
+                f"{self.name}: offloads {'on' if wanted else 'off'}, but active: {sorted(active)}"
+            )
 
 
 class LabLink(Link):
     """A veth pair between two `LabNode`s; all pairs are made in one `ip -batch`."""
 
-    _pending: list[str] = []
+    _pending: ClassVar[list[str]] = []
 
     def __init__(self, node1: Node, node2: Node, **params: Any) -> None:
         params.update(intf=LabIntf, cls1=LabIntf, cls2=LabIntf)
@@ -149,12 +150,12 @@ class LabNode(Node):
 
     def _need_shell(self) -> None:
         if self.shell is None:
-            own, self.inNamespace = self.inNamespace, False
+            self.inNamespace = False  # not one more: the shell starts in the one that is there
             try:
                 with self.inside():
                     super().startShell()
             finally:
-                self.inNamespace = own
+                self.inNamespace = True
 
     def sendCmd(self, *args: Any, **kwargs: Any) -> Any:  # noqa: N802 (Mininet's name)
         """As Mininet's, in a shell that is started at the first call."""
@@ -236,8 +237,8 @@ def interfaces() -> dict[str, tuple[int, int]]:
 
 def write_sysctl(name: str, value: str) -> None:
     """Set a sysctl in the namespace the thread is in, and read it back."""
-    path = "/proc/sys/" + name.replace(".", "/")
-    with open(path, "r+") as file:
+    path = Path("/proc/sys", *name.split("."))
+    with path.open("r+") as file:
         file.write(value)
         file.flush()
         file.seek(0)

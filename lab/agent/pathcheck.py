@@ -61,7 +61,10 @@ def _pings(sender: Any, address: str, timeout_s: float) -> list[float]:
         pinger.settimeout(timeout_s)
         for number in range(_PINGS):
             body = struct.pack(">HH", _PING_ID, number)
-            message = struct.pack(">BBH", _ECHO_REQUEST, 0, ~sum((_ECHO_REQUEST << 8, _PING_ID, number)) & 0xFFFF) + body
+            message = (
+                struct.pack(">BBH", _ECHO_REQUEST, 0, ~sum((_ECHO_REQUEST << 8, _PING_ID, number)) & 0xFFFF)
+                + body
+            )
             sent_ns = time.time_ns()
             pinger.sendto(message, (address, 0))
             arrival = _stamped(pinger)
@@ -71,7 +74,7 @@ def _pings(sender: Any, address: str, timeout_s: float) -> list[float]:
 
 
 def _train(sender: Any, receiver: Any, spec: dict[str, Any]) -> tuple[list[tuple[int, int]], int]:
-    """Send numbered packets of the MTU's size in one go; return their arrivals and the time it took to send."""
+    """Send numbered full packets in one go; return their arrivals and how long sending took."""
     size = spec["mtu_bytes"] - _IP_UDP_HEADER_BYTES
     count = spec["train_packets"]
     burst = min(_MOST_SEGMENTS, _MOST_DATAGRAM_BYTES // size)
@@ -87,7 +90,9 @@ def _train(sender: Any, receiver: Any, spec: dict[str, Any]) -> tuple[list[tuple
         sink.settimeout(spec["timeout_s"])
         sink.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, 4 * count * spec["mtu_bytes"] + 2**20)
         source.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 4 * count * spec["mtu_bytes"] + 2**20)
-        source.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, size)  # one call, many packets: faster than the link
+        source.setsockopt(
+            socket.IPPROTO_UDP, _UDP_SEGMENT, size
+        )  # one call, many packets: faster than the link
         sink.bind((receiver.IP(), _TRAIN_PORT))
         began_ns = time.time_ns()
         for data in sends:

@@ -39,7 +39,10 @@ class Recorder:
         self._sample()
 
     def record(self, finished: Callable[[], bool], end_ns: int) -> None:
-        """Sample at every interval until `end_ns` or until the load is through; once more then, every queue of every node too."""
+        """Sample at every interval until `end_ns` or until the load is through.
+
+        The last time every queue of every node is read too.
+        """
         deadline_ns = self._origin_ns
         while deadline_ns < end_ns and not finished():
             deadline_ns = min(deadline_ns + self._interval_ns, end_ns)

@@ -19,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     build.add_argument("name", metavar="NAME", help="6.12, 6.1, or a name of your own with --source")
     build.add_argument("--source", type=Path, metavar="TREE|TARBALL", help="kernel source; never written to")
     build.add_argument(
-        "--hz", default=str(DEFAULT_HZ), metavar="N", help=f"timer frequency: {', '.join(map(str, HZ_CHOICES))}"
+        "--hz",
+        default=str(DEFAULT_HZ),
+        metavar="N",
+        help=f"timer frequency: {', '.join(map(str, HZ_CHOICES))}",
     )
     build.add_argument("--jobs", metavar="N", help="compilers at once (default: one a CPU)")
     output.add_format(build)
@@ -91,5 +94,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         output.print_json(_as_dict(record))
     else:
-        print(f"kernel {record.address}: Linux {record.release}, {record.hz} Hz, recipe {record.recipe_hash[:12]}, ready")
+        print(
+            f"kernel {record.address}: Linux {record.release}, {record.hz} Hz,"
+            f" recipe {record.recipe_hash[:12]}, ready"
+        )
     return 0

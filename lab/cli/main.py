@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from lab import __version__
-from lab.errors import EngineError, LabError, PreconditionError, StoreError, UserError
+from lab.errors import LabError, PreconditionError, StoreError, UserError
 
 OK, FAILED, BAD_INPUT, LACKING, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -30,8 +30,8 @@ COMMANDS = {  # word: (module that has `add_arguments` and `run`, one line of he
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(words: Sequence[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """Return the parser; only of these commands are the arguments known, and their modules imported."""
     top = argparse.ArgumentParser(
         prog="wanlab",
         description="How big must the buffers be, and which congestion control, to fill this long path?",
@@ -40,13 +40,15 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for word, (module, text) in COMMANDS.items():
         sub = commands.add_parser(word, help=text, description=text.capitalize() + ".")
-        importlib.import_module(module).add_arguments(sub)
+        if word in words:
+            importlib.import_module(module).add_arguments(sub)
     return top
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:  # noqa: PLR0911 (one return an exit code)
     """Run one command; return its exit code."""
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = parser(words).parse_args(words)
     module = importlib.import_module(COMMANDS[arguments.command][0])
     try:
         status: int = module.run(arguments)
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(fault, BAD_INPUT)
     except PreconditionError as fault:
         return _say(fault, LACKING)
-    except (EngineError, LabError) as fault:
+    except LabError as fault:
         return _say(fault, FAILED)
     except KeyboardInterrupt:
         print("wanlab: interrupted; points that were done are kept, run again to go on", file=sys.stderr)
@@ -64,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone: not our error
         return OK
+    except OSError as fault:  # a folder that may not be entered, no room for a scratch folder
+        return _say(PreconditionError(f"this machine refuses: {fault}"), LACKING)
 
 
 def _say(fault: LabError, status: int) -> int:

@@ -48,7 +48,9 @@ def print_csv(rows: Sequence[Row], columns: Sequence[str]) -> None:
     print(text.getvalue(), end="")
 
 
-def print_table(rows: Sequence[Mapping[str, str]], *, right: frozenset[str] = frozenset(), title: str = "") -> None:
+def print_table(
+    rows: Sequence[Mapping[str, str]], *, right: frozenset[str] = frozenset(), title: str = ""
+) -> None:
     """Print rows of text as a table; all rows have the keys of the first. `right`: columns of numbers."""
     table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
     for column in rows[0] if rows else ():
@@ -60,7 +62,7 @@ def print_table(rows: Sequence[Mapping[str, str]], *, right: frozenset[str] = fr
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console; a pipe gets lines as wide as they need."""
-    made = Console(stderr=stderr, highlight=False)
+    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not made.is_terminal:
         made.width = 200
     return made

@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar=name.upper(),
             required=required,
             default=None if required else knob.default,
-            help=(knob.meaning if required else f"{knob.meaning} (default: {knob.default})").replace("%", "%%"),
+            help=(knob.meaning if required else f"{knob.meaning} (default: {knob.default})").replace(
+                "%", "%%"
+            ),
         )
     output.add_format(parser)
 
@@ -98,7 +100,9 @@ def _print(prediction: Prediction, note: str) -> None:
     ]
     for name, bound in prediction.bounds_bps.items():
         binds = "  <- binds" if name == prediction.limit else ""
-        rows.append({"what": f"goodput by {name.replace('_', ' ')} alone", "value": units.human_rate(bound) + binds})
+        rows.append(
+            {"what": f"goodput by {name.replace('_', ' ')} alone", "value": units.human_rate(bound) + binds}
+        )
     output.print_table(rows)
     print(prediction.sentence)
     if note:

@@ -38,9 +38,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         self._bar.start()
-        self._task = self._bar.add_task(
-            "points", total=self._total, completed=self._kept, failed=0, pace=""
-        )
+        self._task = self._bar.add_task("points", total=self._total, completed=self._kept, failed=0, pace="")
         if self._kept and not self._quiet:
             self._console.print(f"{self._kept} of {self._total} points are done already and kept")
         return self

@@ -12,7 +12,9 @@ from lab.store import RunFolder
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's words."""
     parser.add_argument("folder", type=Path, metavar="RUN", help="run folder")
-    parser.add_argument("--png", type=Path, metavar="DIR", help="write every figure as a picture into DIR too")
+    parser.add_argument(
+        "--png", type=Path, metavar="DIR", help="write every figure as a picture into DIR too"
+    )
     output.add_format(parser)
 
 

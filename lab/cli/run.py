@@ -8,14 +8,16 @@ import shutil
 import sys
 from pathlib import Path
 
-from lab import expectations, manifest, run as run_module, scenario as scenario_module, sweep
+from lab import expectations, manifest, sweep
+from lab import run as run_module
+from lab import scenario as scenario_module
 from lab.cli import output
 from lab.cli.progress import Progress
 from lab.engines.base import ENGINES
 from lab.errors import UserError
 from lab.kernels import find_kernel
-from lab.point import Limits, notes
 from lab.model.windows import Release
+from lab.point import Limits, notes
 from lab.store import RunFolder
 
 DEFAULT_RESULTS = Path("results")
@@ -23,38 +25,53 @@ DEFAULT_RESULTS = Path("results")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's words."""
-    parser.add_argument("scenario", type=Path, metavar="SCENARIO", help="a scenario script, such as scenarios/path.py")
+    parser.add_argument(
+        "scenario", type=Path, metavar="SCENARIO", help="a scenario script, such as scenarios/path.py"
+    )
     parser.add_argument(
         "--set",
         dest="settings",
         action="append",
         default=[],
         metavar="NAME=V[,V...]",
-        help="set a knob, or sweep it over several values; `--set preset=NAME` takes a preset of the scenario",
+        help="set a knob, or sweep it over several values; preset=NAME takes a preset of the scenario",
     )
-    parser.add_argument("--engine", default="virtual", help=f"where to run: {', '.join(ENGINES)} (default: virtual)")
+    parser.add_argument(
+        "--engine", default="virtual", help=f"where to run: {', '.join(ENGINES)} (default: virtual)"
+    )
     parser.add_argument("--kernel", metavar="K[,K...]", help="the same as --set kernel=K[,K...]")
-    parser.add_argument("--seed", default="1", metavar="N", help="seed of everything that chance decides (default: 1)")
-    parser.add_argument("--repeat", default="1", metavar="N", help="run every point with N seeds in a row (default: 1)")
+    parser.add_argument(
+        "--seed", default="1", metavar="N", help="seed of everything that chance decides (default: 1)"
+    )
+    parser.add_argument(
+        "--repeat", default="1", metavar="N", help="run every point with N seeds in a row (default: 1)"
+    )
     parser.add_argument("--jobs", metavar="N", help="points side by side (default: one a CPU)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: results/SCENARIO)")
-    parser.add_argument("--fresh", action="store_true", help="throw away what the run folder holds and start again")
     parser.add_argument(
-        "--wall-limit", default="30min", metavar="T", help="wall time that one point may take (default: 30min)"
+        "--fresh", action="store_true", help="throw away what the run folder holds and start again"
+    )
+    parser.add_argument(
+        "--wall-limit",
+        default="30min",
+        metavar="T",
+        help="wall time that one point may take (default: 30min)",
     )
     output.add_format(parser)
 
 
-def parse_settings(texts: list[str]) -> dict[str, list[str]]:
-    """Return {knob: values} of `--set` arguments. Raises UserError."""
+def parse_settings(texts: list[str], flag: str = "--set") -> dict[str, list[str]]:
+    """Return {knob: values} of `--set` arguments, or of another flag's. Raises UserError."""
     found: dict[str, list[str]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
         if not equals or not name.strip():
-            raise UserError(f"--set {text!r}: write NAME=VALUE or NAME=VALUE,VALUE, such as rmem=25MiB,50MiB")
+            raise UserError(
+                f"{flag} {text!r}: write NAME=VALUE or NAME=VALUE,VALUE, such as rmem=25MiB,50MiB"
+            )
         parts = [part.strip() for part in values.split(",")]
         if not all(parts):
-            raise UserError(f"--set {text!r}: an empty value; write NAME=VALUE or NAME=VALUE,VALUE")
+            raise UserError(f"{flag} {text!r}: an empty value; write NAME=VALUE or NAME=VALUE,VALUE")
         found.setdefault(name.strip(), []).extend(parts)
     return found
 
@@ -74,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the points; return 0 or 1."""
     settings = parse_settings(arguments.settings)
     if arguments.kernel:
-        settings["kernel"] = parse_settings([f"kernel={arguments.kernel}"])["kernel"]
+        settings["kernel"] = parse_settings([f"kernel={arguments.kernel}"], "--kernel")["kernel"]
     seed = whole_number(arguments.seed, "--seed", 0)
     repeat = whole_number(arguments.repeat, "--repeat", 1, 10_000)
     jobs = whole_number(arguments.jobs or str(len(run_module.cpus())), "--jobs", 1, 1024)
@@ -104,7 +121,9 @@ def run(arguments: argparse.Namespace) -> int:
         note for p in points if (note := notes(p, Release.parse(kernels[p.knobs["kernel"]].release)))
     ):
         print(f"Note: {note}", file=sys.stderr)
-    with Progress(total=len(points), kept=len(points) - len(todo), quiet=arguments.format == "json") as progress:
+    with Progress(
+        total=len(points), kept=len(points) - len(todo), quiet=arguments.format == "json"
+    ) as progress:
         run_module.run(
             todo,
             engine=engine,

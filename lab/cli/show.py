@@ -37,9 +37,11 @@ def select(rows: Sequence[Mapping[str, Any]], filters: Sequence[str]) -> list[Ma
         if text in ("failed", "done"):
             chosen = [row for row in chosen if row["status"] == text]
         elif "=" in text:
-            for name, values in parse_settings([text]).items():
+            for name, values in parse_settings([text], "--points").items():
                 if name not in PATH_KNOBS:
-                    raise UserError(f"--points {text!r}: {name!r} is not a knob; the knobs are {', '.join(PATH_KNOBS)}")
+                    raise UserError(
+                        f"--points {text!r}: {name!r} is not a knob; the knobs are {', '.join(PATH_KNOBS)}"
+                    )
                 try:
                     wanted = {PATH_KNOBS[name].canonical(value) for value in values}
                 except UnitError as fault:
@@ -79,11 +81,15 @@ def print_points(rows: Sequence[Mapping[str, Any]], folder: RunFolder) -> None:
     if not rows:
         print(f"{folder.path}: no points")
         return
-    varied = [
-        name for name in (*PATH_KNOBS, "seed") if len({row[name] for row in rows}) > 1
-    ] or ["rate", "rtt", "kernel", "cc"]
+    varied = [name for name in (*PATH_KNOBS, "seed") if len({row[name] for row in rows}) > 1] or [
+        "rate",
+        "rtt",
+        "kernel",
+        "cc",
+    ]
     same = [
-        f"{name}={rows[0][name]}" for name in ("rate", "rtt", "queue", "loss", "cc", "kernel", "offloads", "duration")
+        f"{name}={rows[0][name]}"
+        for name in ("rate", "rtt", "queue", "loss", "cc", "kernel", "offloads", "duration")
         if name not in varied
     ]
     print(f"{folder.path}: {len(rows)} points, {' '.join(same)}")
@@ -95,14 +101,22 @@ def print_points(rows: Sequence[Mapping[str, Any]], folder: RunFolder) -> None:
             line |= {
                 "goodput": units.human_rate(row["goodput_bps"]),
                 "steady": units.human_rate(steady),
-                "predicted": f"{units.human_rate(predicted)} ({(steady / predicted - 1) * 100:+.1f} %)",
+                "predicted": units.human_rate(predicted)
+                + (f" ({(steady / predicted - 1) * 100:+.1f} %)" if predicted else ""),
                 "binds": row["limit_predicted"].replace("_", " "),
                 "retr": str(row["retransmits"]),
                 "wall": f"{row['wall_s']:.1f} s",
             }
         else:
             reason = (row["reason"] or "").splitlines()
-            line |= {"goodput": "failed", "steady": "", "predicted": "", "binds": reason[0] if reason else "", "retr": "", "wall": ""}
+            line |= {
+                "goodput": "failed",
+                "steady": "",
+                "predicted": "",
+                "binds": reason[0] if reason else "",
+                "retr": "",
+                "wall": "",
+            }
         table.append(line)
     output.print_table(table, right=_NUMBERS)
     for note in dict.fromkeys(row["note"] for row in rows if row["note"]):

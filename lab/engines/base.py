@@ -28,7 +28,14 @@ class Engine(Protocol):
     teardown: bool
 
     def run(
-        self, spec: Mapping[str, Any], *, kernel: Path, seed: int, memory_bytes: int, cpu: int, folder: Path,
+        self,
+        spec: Mapping[str, Any],
+        *,
+        kernel: Path,
+        seed: int,
+        memory_bytes: int,
+        cpu: int,
+        folder: Path,
         wall_limit_s: float,
     ) -> EngineResult:
         """Run the agent on `spec`; `folder` is empty, ours alone, and removed by the caller.

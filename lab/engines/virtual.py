@@ -48,22 +48,27 @@ class VirtualEngine:
         self._stopped = False
 
     def run(
-        self, spec: Mapping[str, Any], *, kernel: Path, seed: int, memory_bytes: int, cpu: int, folder: Path,
+        self,
+        spec: Mapping[str, Any],
+        *,
+        kernel: Path,
+        seed: int,
+        memory_bytes: int,
+        cpu: int,
+        folder: Path,
         wall_limit_s: float,
     ) -> EngineResult:
         """See `lab.engines.base.Engine.run`."""
         (folder / "spec.json").write_text(json.dumps(spec))
-        out = folder / "out"
-        out.mkdir()
+        (folder / "out").mkdir()
         (folder / "agent").symlink_to(AGENT)
-        console = folder / "console.txt"
         began = time.monotonic()
         with self._lock:
             if self._stopped:
                 raise EngineError("stopped")
             process = command.spawn(
                 _argv(kernel, seed, memory_bytes, cpu),
-                stdout=console,
+                stdout=folder / "console.txt",
                 cwd=folder,
                 env={"TMPDIR": _memory_folder(memory_bytes), "HOME": str(folder)},
             )
@@ -77,8 +82,8 @@ class VirtualEngine:
         if self._stopped:
             raise EngineError("stopped")
         if not ended:
-            raise PointTimeout(f"no end after {wall_limit_s:g} s of wall time; {_tail(console)}")
-        return _collect(out, console, time.monotonic() - began)
+            raise PointTimeout(f"no end after {wall_limit_s:g} s of wall time; {_tail(folder)}")
+        return _collect(folder, time.monotonic() - began)
 
     def stop(self) -> None:
         """See `lab.engines.base.Engine.stop`."""
@@ -95,7 +100,12 @@ def make() -> VirtualEngine:
             f"the virtual engine runs on x86-64 only, and this is {os.uname().machine};"
             " run on an x86-64 machine"
         )
-    for tool, package in (("taskset", "util-linux"), ("setpriv", "util-linux"), (PYTHON, "python3"), ("mnexec", "mininet")):
+    for tool, package in (
+        ("taskset", "util-linux"),
+        ("setpriv", "util-linux"),
+        (PYTHON, "python3"),
+        ("mnexec", "mininet"),
+    ):
         if shutil.which(tool) is None:
             raise PreconditionError(f"{tool} is not installed; `apt-get install {package}` brings it")
     _compile_agent()
@@ -106,7 +116,9 @@ def _compile_agent() -> None:
     """Leave compiled modules beside the agent's, where we may: inside, the disk is read only."""
     package = AGENT.parent.parent
     with contextlib.suppress(Exception):
-        command.run([PYTHON, "-m", "compileall", "-q", str(package), str(package.parent / "topologies")], timeout_s=60)
+        command.run(
+            [PYTHON, "-m", "compileall", "-q", str(package), str(package.parent / "topologies")], timeout_s=60
+        )
 
 
 def _argv(kernel: Path, seed: int, memory_bytes: int, cpu: int) -> list[str]:
@@ -129,7 +141,7 @@ def _argv(kernel: Path, seed: int, memory_bytes: int, cpu: int) -> list[str]:
         "umid=kernel",
         *("root=none", "rootfstype=hostfs", "rootflags=/", "ro"),
         *("norandmaps", "quiet", "panic=-1"),
-        *("con=null", "con0=null,fd:1", "ssl=null"),
+        *("con=null", "ssl=null", "stderr=1"),  # a console on a descriptor interrupts when the host likes
         f"init={PYTHON}",
         "--",
         *("-I", "-S", "-X", "utf8", *(f"{HERE}/{name}" for name in ("agent", "spec.json", "out"))),
@@ -170,9 +182,10 @@ def _end(process: subprocess.Popen[bytes], *, wait: bool = True) -> None:
         process.wait()
 
 
-def _tail(console: Path) -> str:
-    """Return the console's last lines, for a reader."""
-    text = console.read_bytes()[-20000:].decode(errors="replace") if console.exists() else ""
+def _tail(folder: Path) -> str:
+    """Return the last lines that the kernel and the agent wrote, for a reader."""
+    files = (folder / "out" / "agent.txt", folder / "console.txt")
+    text = b"\n".join(file.read_bytes()[-20000:] for file in files if file.exists()).decode(errors="replace")
     lines = [re.sub(r"[^\x20-\x7e]", "", line).rstrip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     if not lines:
@@ -180,15 +193,16 @@ def _tail(console: Path) -> str:
     return "the console's last lines:\n" + "\n".join(lines[-CONSOLE_LINES:])
 
 
-def _collect(out: Path, console: Path, wall_s: float) -> EngineResult:
+def _collect(folder: Path, wall_s: float) -> EngineResult:
     """Return what the agent left, or raise what became of it."""
+    out = folder / "out"
     failure, overdue, outcome = out / "failure.json", out / "overdue", out / "outcome.json"
     if failure.exists():
         report = json.loads(failure.read_text())
         raise GuestError(f"the agent failed: {report['error']}", report["traceback"])
     if overdue.exists():
-        raise PointTimeout(f"{overdue.read_text()}; {_tail(console)}")
+        raise PointTimeout(f"{overdue.read_text()}; {_tail(folder)}")
     if not outcome.exists():
-        raise GuestError(f"the kernel ended before the agent did; {_tail(console)}", _tail(console))
+        raise GuestError(f"the kernel ended before the agent did; {_tail(folder)}", _tail(folder))
     report = json.loads(outcome.read_text())
     return EngineResult((out / "records.bin").read_bytes(), report, wall_s, report["end_ns"] / 1e9)

@@ -211,7 +211,8 @@ def _has_patch(patch: list[str], tree: Path, steps: Steps) -> bool:
 def _configure(recipe: Recipe, tree: Path, work: Path, steps: Steps) -> tuple[str, ...]:
     """Configure; return the optional options that this tree does not have."""
     options = work / "options"
-    kconfigs = {name: (tree / name).read_text(errors="replace") for name in OWN_KCONFIGS if (tree / name).exists()}
+    there = [name for name in OWN_KCONFIGS if (tree / name).exists()]
+    kconfigs = {name: (tree / name).read_text(errors="replace") for name in there}
     options.write_text(recipe.options_text + own_options(kconfigs, recipe.options_text))
     steps.run(
         ["make", "ARCH=um", f"KCONFIG_ALLCONFIG={options}", "allnoconfig"], "configuring failed", cwd=tree

@@ -56,8 +56,8 @@ class Prediction:
             LINK: f"The link binds: {rate:.4g} Mbit/s of payload is what its rate leaves.",
             RECEIVE_WINDOW: f"The receive window binds: {self.window_bytes} bytes of a BDP of"
             f" {self.bdp_bytes:.0f} bytes give {rate:.4g} Mbit/s.",
-            SEND_BUFFER: f"The send buffer binds: it keeps {self.send_window_bytes} bytes in flight of a BDP of"
-            f" {self.bdp_bytes:.0f} bytes, which gives {rate:.4g} Mbit/s.",
+            SEND_BUFFER: f"The send buffer binds: it keeps {self.send_window_bytes} bytes in flight of a BDP"
+            f" of {self.bdp_bytes:.0f} bytes, which gives {rate:.4g} Mbit/s.",
             LOSS: f"Loss binds: the congestion window that it leaves gives {rate:.4g} Mbit/s.",
         }[self.limit]
 

@@ -32,7 +32,7 @@ class Release(NamedTuple):
     @classmethod
     def parse(cls, release: str) -> Release:
         """Return the version of `6.12`, `6.12.117` or `6.12@1000`. Raises ValueError."""
-        parts = release.split("@")[0].split("-")[0].split(".")
+        parts = release.split("@", maxsplit=1)[0].split("-", maxsplit=1)[0].split(".")
         return cls(int(parts[0]), int(parts[1]))
 
 

@@ -24,9 +24,7 @@ class SocketProbe:
 
     def __init__(self) -> None:
         self._channel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)
-        body = struct.pack(
-            "=BBBxI48x", socket.AF_INET, socket.IPPROTO_TCP, _ALL_EXTENSIONS, _STATES
-        )
+        body = struct.pack("=BBBxI48x", socket.AF_INET, socket.IPPROTO_TCP, _ALL_EXTENSIONS, _STATES)
         self._request = netlink.request(netlink.SOCK_DIAG_BY_FAMILY, body)
 
     def read(self) -> bytes:

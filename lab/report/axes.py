@@ -10,6 +10,7 @@ from typing import NamedTuple
 from lab import memory
 from lab.errors import UnitError
 from lab.knobs import PATH_KNOBS
+from lab.report import style
 from lab.report.stored import Entry
 
 MIB = 2**20
@@ -128,7 +129,7 @@ def _ticks(
         if text == "default":
             texts[number] = f"{shown}<br>(default)"
         elif knob == "queue" and (text == "auto" or text.endswith(("bdp", "s"))):
-            texts[number] = f"{shown}<br>({text})"
+            texts[number] = f"{shown}<br>({style.plain(text)})"
         else:
             texts.setdefault(number, shown)
     if len(texts) > MOST_NAMED_TICKS:

@@ -74,7 +74,7 @@ def draw(stored: Stored) -> Drawn:
     narrow = with_legend(figure, _BELOW_PX)
     narrow["height"] = figure.layout.height + 60
     narrow["yaxis.tickfont.size"] = 10
-    return Drawn("01-goodput", "Goodput of each point", caption, figure, narrow)
+    return Drawn("01-goodput", "Goodput of each point", caption, "", figure, narrow)
 
 
 def _wrapped(name: str) -> list[str]:

@@ -194,7 +194,7 @@ def _prediction(entries: Sequence[Entry], axis: Axis, stored: Stored, factor: fl
     if not axis.numeric or len(known) < 2 or release is None:
         return coarse, False
     try:
-        settings = [setting(entry.point(stored.manifest["engine"]), release) for entry in entries]
+        settings = [setting(entry.point(str(stored.manifest.get("engine"))), release) for entry in entries]
     except UnitError:
         return coarse, True  # a value that today's knobs refuse
     for entry, its in zip(entries, settings, strict=True):

@@ -17,11 +17,16 @@ _NARROW_SHORTER_PX = 40
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure with its words. narrow: changes of its layout for a small screen, plotly's dotted names."""
+    """A figure with its words.
+
+    restricted: which points it leaves out, "" for none; it belongs to the caption.
+    narrow: changes of its layout for a small screen, in plotly's dotted names.
+    """
 
     slug: str
     title: str
     caption: str
+    restricted: str
     figure: go.Figure
     narrow: dict[str, Any]
 

@@ -9,9 +9,14 @@ from typing import Any
 import plotly.graph_objects as go
 
 from lab.report import bars, curves, style
+from lab.report.axes import MIB
 from lab.report.curves import Curve, Plot
 from lab.report.drawn import Drawn, hover, with_legend
 from lab.report.stored import Entry, Stored
+from lab.units import human_size
+
+_LAST = 2000
+"""Place in the legend: after the curves, which have plotly's 1000."""
 
 HEIGHT_PX = 450
 BELOW_PX = 74
@@ -28,16 +33,16 @@ def draw(stored: Stored) -> list[Drawn]:
 
 def _curves(plot: Plot, stored: Stored, number: int) -> Drawn:
     figure = go.Figure(layout=_layout(plot))
-    for place, curve in enumerate(plot.curves):
-        for trace in _traces(plot, curve, place, stored):
-            figure.add_trace(trace)
     _references(figure, plot)
-    if any(curve.prediction for curve in plot.curves):
-        line = {"color": style.GREY, "dash": "dash"}
-        figure.add_trace(go.Scatter(x=[None], y=[None], mode="lines", name="predicted", line=line))
+    for place, curve in enumerate(plot.curves):
+        figure.add_traces(_predicted(plot, curve, place))
+    for place, curve in enumerate(plot.curves):
+        figure.add_traces(_measured(plot, curve, place, stored))
     below = BELOW_PX if any("<br>" in text for _, text in plot.axis.ticks) else BELOW_PX - 18
     narrow = with_legend(figure, below)
-    return Drawn(f"{number:02d}-{plot.title}", plot.title, _caption(plot, stored), figure, narrow)
+    restricted = _restricted(plot)
+    caption = f"{_caption(plot, stored)} {restricted}".strip()
+    return Drawn(f"{number:02d}-{plot.title}", plot.title, caption, restricted, figure, narrow)
 
 
 def _layout(plot: Plot) -> dict[str, Any]:
@@ -49,6 +54,7 @@ def _layout(plot: Plot) -> dict[str, Any]:
         xaxis |= {"type": "log", "range": [math.log10(end) for end in axis.range]}
     else:
         xaxis |= {"type": "category", "categoryorder": "array", "categoryarray": xaxis["tickvals"]}
+        xaxis["range"] = [-0.5, len(axis.ticks) - 0.5]
     return style.layout(
         height=HEIGHT_PX,
         xaxis=xaxis,
@@ -64,14 +70,38 @@ def _top(plot: Plot) -> float:
     return max(heights) * 1.1 or 1.0
 
 
-def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Scatter]:
-    colour, group = style.colour(place), f"curve{place}"
+def _predicted(plot: Plot, curve: Curve, place: int) -> list[go.Scatter]:
+    if not curve.prediction:
+        return []
+    colour = style.colour(place)
+    line = plot.axis.ordered and len(curve.prediction) > 1
+    return [
+        go.Scatter(
+            x=[x for x, _ in curve.prediction],
+            y=[y for _, y in curve.prediction],
+            mode="lines" if line else "markers",
+            legendgroup=_group(place),
+            showlegend=False,
+            line={"color": colour, "width": 1.8, "dash": style.dash(place)},
+            marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 2}},
+            hoverinfo="skip",
+        )
+    ]
+
+
+def _group(place: int) -> str:
+    """Return what ties a curve to its prediction: the legend hides both."""
+    return f"curve{place}"
+
+
+def _measured(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Scatter]:
+    colour, group = style.colour(place), _group(place)
     at: dict[float | str, list[Entry]] = {}
     for entry in curve.entries:
         at.setdefault(plot.axis.positions[entry.id], []).append(entry)
     joined = plot.axis.ordered and len(at) > 1
     # marks shrink from curve to curve, so that equal results stay visible as rings
-    size = max(8.0, 14 - 1.4 * place)
+    size = max(9.0, 14.5 - 1.2 * place)
     xs: list[float | str | None] = list(at)
     ys: list[float | None] = [median(_y(plot, entry) for entry in members) for members in at.values()]
     texts = [hover(members[0], stored, curve.name) for members in at.values()]
@@ -116,20 +146,6 @@ def _traces(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Sca
                 hovertemplate="%{text}<extra></extra>",
             )
         )
-    if curve.prediction:
-        line = joined and len(curve.prediction) > 1
-        traces.append(
-            go.Scatter(
-                x=[x for x, _ in curve.prediction],
-                y=[y for _, y in curve.prediction],
-                mode="lines" if line else "markers",
-                legendgroup=group,
-                showlegend=False,
-                line={"color": colour, "width": 1.8, "dash": style.dash(place)},
-                marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 2}},
-                hoverinfo="skip",
-            )
-        )
     return traces
 
 
@@ -142,11 +158,16 @@ def _references(figure: go.Figure, plot: Plot) -> None:
     if plot.link:
         xs, ys = zip(*plot.link, strict=True)
         name = f"link {ys[0]:.4g} Mbit/s" if len(set(ys)) == 1 else "link"
-        figure.add_trace(go.Scatter(x=xs, y=ys, mode="lines", name=name, line=thin, hoverinfo="skip"))
+        link = go.Scatter(x=xs, y=ys, mode="lines", name=name, line=thin, hoverinfo="skip")
+        figure.add_trace(link.update(legendrank=_LAST))
+    if any(curve.prediction for curve in plot.curves):
+        line = {"color": style.GREY, "dash": "dash"}
+        legend_only = go.Scatter(x=[None], y=[None], mode="lines", name="predicted", line=line)
+        figure.add_trace(legend_only.update(legendrank=_LAST))
     if plot.bdp is not None and plot.axis.range[0] < plot.bdp < plot.axis.range[1]:
         figure.add_shape(type="line", x0=plot.bdp, x1=plot.bdp, y0=0, y1=1, yref="paper", line=thin)
         figure.add_annotation(
-            text=f"BDP {plot.bdp:.4g} MiB",
+            text=f"BDP {human_size(plot.bdp * MIB)}",
             x=math.log10(plot.bdp),
             y=1,
             yref="paper",
@@ -170,11 +191,15 @@ def _caption(plot: Plot, stored: Stored) -> str:
     if plot.link:
         words.append("The grey line is the payload that the link can carry.")
     if plot.bdp is not None and not plot.axis.range[0] < plot.bdp < plot.axis.range[1]:
-        words.append(f"The BDP of {plot.bdp:.4g} MiB lies outside.")
-    if plot.fixed:
-        fixed = ", ".join(f"{name}={value}" for name, value in plot.fixed.items())
-        words.append(f"Here {fixed}; {_count(plot.left_out)} with other values left out.")
+        words.append(f"The BDP of {human_size(plot.bdp * MIB)} lies outside.")
     return " ".join(words)
+
+
+def _restricted(plot: Plot) -> str:
+    if not plot.fixed:
+        return ""
+    fixed = ", ".join(f"{name}={value}" for name, value in plot.fixed.items())
+    return f"Here {fixed}; {_count(plot.left_out)} with other values left out."
 
 
 def _count(number: int) -> str:

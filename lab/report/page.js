@@ -23,21 +23,24 @@
     inner[last] = value;
   }
 
-  function layoutFor(figure, width) {
+  // On paper a figure is drawn as on a large screen, dark on white; the style sheet makes it fit.
+  const PAPER = 960;
+
+  function layoutFor(figure, printing) {
     const layout = structuredClone(figure.layout);
-    if (!width && narrow.matches) {
+    if (printing) return { ...layout, width: PAPER };
+    if (narrow.matches) {
       for (const [path, value] of Object.entries(figure.narrow)) set(layout, path, value);
     }
     const style = getComputedStyle(document.documentElement);
     layout.font.color = style.getPropertyValue("--text").trim();
     layout.hoverlabel.bgcolor = style.getPropertyValue("--paper").trim();
-    if (width) layout.width = width;
     return layout;
   }
 
-  function draw(element, figure, width) {
+  function draw(element, figure, printing = false) {
     drawn.set(element, figure);
-    const layout = layoutFor(figure, width);
+    const layout = layoutFor(figure, printing);
     element.style.height = `${layout.height}px`;
     return Plotly.react(element, structuredClone(figure.data), layout, {
       ...config,
@@ -45,8 +48,8 @@
     });
   }
 
-  function redraw(width) {
-    for (const [element, figure] of drawn) draw(element, figure, width);
+  function redraw(printing) {
+    for (const [element, figure] of drawn) draw(element, figure, printing);
   }
 
   // ---- the point that is shown over time, drawn as a path, and listed with its commands
@@ -124,8 +127,8 @@
   }
   if (choice) choose(choice.value);
 
-  narrow.addEventListener("change", () => redraw());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw());
-  addEventListener("beforeprint", () => redraw(680));
-  addEventListener("afterprint", () => redraw());
+  narrow.addEventListener("change", () => redraw(false));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(false));
+  addEventListener("beforeprint", () => redraw(true));
+  addEventListener("afterprint", () => redraw(false));
 })();

@@ -11,7 +11,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from lab.errors import MeasurementError, PreconditionError, StoreError
+from lab.errors import PreconditionError, StoreError
 from lab.report import style
 from lab.report.drawn import Drawn
 from lab.report.points import PointPart
@@ -19,7 +19,7 @@ from lab.report.points import PointPart
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTH_PX = 1000
 SCALE = 2
-TITLE_PX = 46
+TITLE_PX = 52
 
 
 def find_browser() -> str:
@@ -38,7 +38,7 @@ def find_browser() -> str:
 
 def write(drawn: Sequence[Drawn], points: Sequence[PointPart], directory: Path, browser: str) -> list[Path]:
     """Write the main figures and every point over time; return the paths in that order."""
-    titled = [(slug(one.slug), one.title, one.caption, one.figure) for one in drawn]
+    titled = [(slug(one.slug), one.title, one.restricted, one.figure) for one in drawn]
     titled += [(f"point-{slug(part.id)}", part.label, part.caption, part.figure) for part in points]
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -47,8 +47,12 @@ def write(drawn: Sequence[Drawn], points: Sequence[PointPart], directory: Path, 
             f"{directory}: cannot be made ({refused.strerror}); name another folder"
         ) from refused
     jobs = [
-        {"fig": _titled(figure, title), "path": str(directory / f"{name}.png"), "opts": _options(figure)}
-        for name, title, _, figure in titled
+        {
+            "fig": _titled(figure, title, words),
+            "path": str(directory / f"{name}.png"),
+            "opts": _options(figure),
+        }
+        for name, title, words, figure in titled
     ]
     if jobs:
         _draw(jobs, browser)
@@ -60,11 +64,19 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60] or "figure"
 
 
-def _titled(figure: go.Figure, title: str) -> go.Figure:
+def _titled(figure: go.Figure, title: str, words: str) -> go.Figure:
     copy = go.Figure(figure)
     copy.update_layout(
-        title={"text": style.plain(title), "x": 0.01, "xanchor": "left", "y": 1, "yanchor": "top"},
-        title_pad={"t": 14},
+        title={
+            "text": style.plain(title),
+            "font": {"size": 17},
+            "subtitle": {"text": style.plain(words), "font": {"size": 12}},
+            "x": 0.01,
+            "xanchor": "left",
+            "y": 1,
+            "yanchor": "top",
+            "pad": {"t": 14},
+        },
         margin={"t": figure.layout.margin.t + TITLE_PX},
         height=figure.layout.height + TITLE_PX,
         paper_bgcolor="white",
@@ -78,8 +90,25 @@ def _options(figure: go.Figure) -> dict[str, Any]:
 
 
 def _draw(jobs: list[dict[str, Any]], browser: str) -> None:
-    import kaleido  # noqa: PLC0415 (slow to import, and a page needs no pictures)
+    # slow to import, and a page needs no pictures
+    import kaleido  # noqa: PLC0415
+    from choreographer.errors import (  # noqa: PLC0415
+        BrowserClosedError,
+        BrowserDepsError,
+        BrowserFailedError,
+    )
 
-    faults = kaleido.write_fig_from_object_sync(jobs, kopts={"path": browser, "mathjax": False})
-    if faults:
-        raise MeasurementError(f"chromium could not draw {len(faults)} of {len(jobs)} pictures: {faults[0]}")
+    try:
+        faults = kaleido.write_fig_from_object_sync(jobs, kopts={"path": browser, "mathjax": False})
+    except (BrowserClosedError, BrowserDepsError, BrowserFailedError, OSError) as broken:
+        raise PreconditionError(
+            f"{browser} could not be started to draw pictures; see what `{browser} --version` says"
+        ) from broken
+    for fault in faults:
+        if isinstance(fault, OSError):
+            raise StoreError(
+                f"a picture cannot be written ({fault}); make room or name another folder"
+            ) from fault
+        raise PreconditionError(
+            f"{browser} could not draw {len(faults)} of {len(jobs)} pictures, the first because of: {fault}"
+        ) from fault

@@ -41,9 +41,7 @@ class Bulk:
             listener = socket.socket()
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if self._spec.get("rcvbuf_bytes"):
-                listener.setsockopt(
-                    socket.SOL_SOCKET, socket.SO_RCVBUF, self._spec["rcvbuf_bytes"]
-                )
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._spec["rcvbuf_bytes"])
             listener.bind(address)
             listener.listen(self._spec["flows"])
         outgoing = []

@@ -81,6 +81,7 @@ class Iperf3:
             raise RuntimeError(f"iperf3: {report['error']}")
         first = first_port(self._spec["flows"])
         flows = [
-            {"flow": number, "port": first + number, "finished_ns": None} for number in range(self._spec["flows"])
+            {"flow": number, "port": first + number, "finished_ns": None}
+            for number in range(self._spec["flows"])
         ]
         return {"flows": flows, "iperf3": report}

@@ -53,11 +53,11 @@ class TestFrames:
     def test_read_back_as_packed(self, parts: list[tuple[int, int, int, bytes]]) -> None:
         assert list(frames.unpack(b"".join(frames.pack(*part) for part in parts))) == parts
 
-    @given(st.integers(1, 40))
+    @given(st.integers(1, 39))
     def test_torn_file_is_refused(self, missing: int) -> None:
         data = frames.pack(1, 0, 0, b"whole") + frames.pack(1, 0, 10**9, b"x" * 24)
         with pytest.raises(ValueError, match="torn at byte"):
-            list(frames.unpack(data[:-missing] if missing < 40 else data[:-39]))
+            list(frames.unpack(data[:-missing]))
 
 
 class TestSamples:
@@ -79,8 +79,7 @@ class TestSamples:
 
     def test_carry_every_field_of_the_answer(self) -> None:
         info = attribute(2, bytes(range(200)) + bytes(48))
-        message = socket(40000, 5001) + b""
-        body = message[16:] + info
+        body = socket(40000, 5001)[16:] + info
         whole = struct.pack("=IHHII", 16 + len(body), 20, 2, 1, 0) + body
         ((row,), _) = decode(frames.pack(frames.SOCKETS, SND, 0, whole))
         (direct,) = tcpinfo.decode(whole)

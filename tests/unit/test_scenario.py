@@ -9,7 +9,7 @@ import pytest
 
 from lab import scenario
 from lab.errors import SpecError, UserError
-from lab.scenario import Expectation, Figure, Preset, Scenario
+from lab.scenario import Expectation, Figure, Preset, Published, Scenario
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BROKEN = sorted((REPOSITORY / "tests" / "golden_errors").glob("*.py"))
@@ -125,11 +125,16 @@ class TestCheck:
         (fault,) = scenario.check(make(name=name))
         assert fault == f"name: {name!r} cannot name a folder; write it in letters, digits, - and _"
 
-    @pytest.mark.parametrize("field", ["defaults", "sweep", "expectations", "figures", "presets"])
-    @pytest.mark.parametrize("value", [None, 7, "text", Preset("")])
+    @pytest.mark.parametrize("field", ["question", "why", "defaults", "sweep", "expectations", "figures", "presets"])
+    @pytest.mark.parametrize("value", [None, 7, b"bytes", Preset("")])
     def test_any_form_is_looked_at_and_none_breaks_it(self, field: str, value: object) -> None:
         (fault,) = scenario.check(make(**{field: value}))
         assert fault.startswith(f"{field}: {type(value).__name__} is not its form; write it as {field}=")
+
+    def test_published_figure_belongs_to_one_value(self) -> None:
+        published = (Published({"rmem": ["25MiB", "50MiB"]}, 1e6, "somebody"),)  # type: ignore[dict-item]
+        (fault,) = scenario.check(make(presets={"long": Preset("", published=published)}))
+        assert fault.startswith("preset long: published: rmem: ")
 
     def test_knob_names_must_be_text(self) -> None:
         (fault,) = scenario.check(make(defaults={7: "1gbit"}))

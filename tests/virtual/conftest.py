@@ -62,4 +62,6 @@ def run_point(engine: virtual.VirtualEngine, tmp_path: Path) -> Callable[..., Ta
 
 def agent_spec(**knobs: str) -> dict[str, Any]:
     """Return the agent's specification of a short point, for tests that break it."""
-    return spec.agent_spec(make_point(**{"duration": "1s", "rate": "10mbit", "rtt": "20ms", **knobs}), teardown=False)
+    return spec.agent_spec(
+        make_point(**{"duration": "1s", "rate": "10mbit", "rtt": "20ms", **knobs}), teardown=False
+    )

@@ -29,7 +29,8 @@ def digest(tables):
     return tables["points"][0]["digest"]
 
 
-def test_twenty_repetitions_of_a_lossy_point_under_load(run_point, busy_cpus):
+@pytest.mark.usefixtures("busy_cpus")
+def test_twenty_repetitions_of_a_lossy_point_under_load(run_point):
     """Side by side, on both CPUs, while both are kept busy."""
     cpus = sorted(os.sched_getaffinity(0))
     digests: list[str] = []

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.virtual.conftest import PATH_SCENARIO, ROOT, agent_spec
 
 from lab.engines import virtual
 from lab.errors import EngineError, GuestError, PointTimeout
 from lab.kernels import KernelRecord
+from tests.virtual.conftest import PATH_SCENARIO, ROOT, agent_spec
 
 pytestmark = pytest.mark.virtual
 
@@ -52,14 +52,20 @@ def test_a_point_leaves_frames_and_an_outcome(engine, kernel, tmp_path):
 def test_an_agent_that_fails_says_why(engine, kernel, tmp_path):
     spec = agent_spec()
     spec["topology"]["file"] = "/nowhere/topology.py"
-    with pytest.raises(GuestError, match="FileNotFoundError.*nowhere"):
+    with pytest.raises(GuestError, match=r"FileNotFoundError.*nowhere"):
         start(engine, kernel, tmp_path, spec)
     assert processes_with(str(tmp_path)) == []
 
 
 def test_a_kernel_without_memory_shows_its_console(engine, kernel, tmp_path):
     with pytest.raises(GuestError, match="console's last lines") as caught:
-        start(engine, kernel, tmp_path, agent_spec(rate="10gbit", rmem="1GiB", wmem="1GiB"), memory_bytes=48 * 2**20)
+        start(
+            engine,
+            kernel,
+            tmp_path,
+            agent_spec(rate="10gbit", rmem="1GiB", wmem="1GiB"),
+            memory_bytes=48 * 2**20,
+        )
     assert "memory" in str(caught.value).lower() or "panic" in str(caught.value).lower()
     assert processes_with(str(tmp_path)) == []
 

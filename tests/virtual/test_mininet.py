@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from tests.virtual.conftest import ROOT
 
 pytestmark = pytest.mark.virtual
@@ -19,19 +20,30 @@ guest.prepare({out!r})
 import os
 os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", HOME="/run")
 Path("/run/commands").write_text({commands!r})
+Path("/run/serve.py").write_text({serve!r})
+Path("/run/connect.py").write_text({connect!r})
 done = subprocess.run(
     ["/usr/bin/python3", "/usr/bin/mn", "--custom", {topology!r}, "--controller", "none",
-     "--topo", "path,rate_bps=1e8,delay_out_s=0.01,delay_back_s=0.01", "--test", "none", "--post", "/run/commands"],
+     "--topo", "path,rate_bps=1e8,delay_out_s=0.01,delay_back_s=0.01",
+     "--test", "none", "--post", "/run/commands"],
     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
 Path("/run/out/said").write_bytes(done.stdout)
 Path("/run/out/status").write_text(str(done.returncode))
 guest.power_off()
 """
 
-COMMANDS = r"""
+SERVE = "import socket; s = socket.socket(); s.bind(('10.0.3.2', 99)); s.listen(); s.accept()"
+CONNECT = """
+import socket, time
+s = socket.socket()
+began = time.time()
+s.connect(('10.0.3.2', 99))
+print('RTT', round(time.time() - began, 4))
+"""
+COMMANDS = """
 r1 tc qdisc show
-rcv python3 -c "import socket; s = socket.socket(); s.bind(('10.0.3.2', 99)); s.listen(); s.accept()" &
-snd python3 -c "import socket, time; s = socket.socket(); t = time.time(); s.connect(('10.0.3.2', 99)); print('RTT', round(time.time() - t, 4))"
+rcv python3 /run/serve.py &
+snd python3 /run/connect.py
 """
 
 
@@ -39,13 +51,25 @@ def test_mn_custom_builds_the_path(kernel, tmp_path):
     init = tmp_path / "init.py"
     init.write_text(
         INIT.format(
-            root=str(ROOT), out=str(tmp_path), commands=COMMANDS, topology=str(ROOT / "topologies" / "path.py")
+            root=str(ROOT),
+            out=str(tmp_path),
+            commands=COMMANDS,
+            topology=str(ROOT / "topologies" / "path.py"),
         )
     )
     subprocess.run(
         [
             *(str(kernel.path), "time-travel=inf-cpu", "mem=256M", f"uml_dir={tmp_path}/", "umid=mn"),
-            *("root=none", "rootfstype=hostfs", "rootflags=/", "ro", "quiet", "panic=-1", "con=null", "con0=null,fd:1"),
+            *(
+                "root=none",
+                "rootfstype=hostfs",
+                "rootflags=/",
+                "ro",
+                "quiet",
+                "panic=-1",
+                "con=null",
+                "con0=null,fd:1",
+            ),
             *("init=/usr/bin/python3", "--", "-I", "-S", str(init)),
         ],
         timeout=60,
