@@ -125,8 +125,8 @@ def points(
     for block in scenario.sweep:
         settings: dict[str, list[str]] = {name: [knob.default] for name, knob in scenario.knobs.items()}
         for name, given in {**scenario.defaults, **block}.items():
-            texts = list(given) if isinstance(given, list | tuple) else [given]
-            spelled = [scenario.knobs[name].canonical(str(text)) for text in texts]
+            wanted: list[str | int] = list(given) if isinstance(given, list | tuple) else [str(given)]
+            spelled = [scenario.knobs[name].canonical(str(text)) for text in wanted]
             settings[name] = list(dict.fromkeys(spelled))
         settings.update(chosen)
         count = len(seeds) * math.prod(len(values) for values in settings.values())

@@ -24,7 +24,7 @@ MakePoint = Callable[..., Point]
 MakeKernel = Callable[..., KernelRecord]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_point() -> MakePoint:
     """Return a maker of points: every knob at its default but for those given, in any spelling."""
 
@@ -36,7 +36,7 @@ def make_point() -> MakePoint:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_kernel() -> MakeKernel:
     """Return a maker of kernel records; nothing is built and nothing boots."""
     record = KernelRecord(

@@ -73,13 +73,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     hz = whole_number(arguments.hz, "--hz", 1)
     jobs = whole_number(arguments.jobs, "--jobs", 1) if arguments.jobs else None
+    console = output.console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
-        console=output.console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     ) as bar:
         task = bar.add_task(f"kernel {arguments.name}", total=1.0)
         record = build_kernel(

@@ -24,7 +24,7 @@ def cubic_window_segs(loss: float, rtt_s: float) -> float:
     RFC 9438, section 5.1: (C (3 + beta) / (4 (1 - beta)))^(1/4) RTT^(3/4) / p^(3/4).
     """
     own: float = (_CUBIC_C * (3 + _CUBIC_BETA) / (4 * (1 - _CUBIC_BETA))) ** 0.25
-    return max(own * (rtt_s / loss) ** 0.75, reno_window_segs(loss))
+    return max(own * math.pow(rtt_s / loss, 0.75), reno_window_segs(loss))
 
 
 def rate_bound_bps(cc: str, loss: float, rtt_s: float, mss_bytes: int, link_goodput_bps: float) -> float:

@@ -45,7 +45,7 @@ class Panel:
 
 
 def build(entry: Entry, series: PointSeries) -> list[Panel]:
-    """Return the panels of a point, top to bottom."""
+    """Return the panels of a point, top to bottom; the first is there even without samples."""
     if len(series.flows) == 1:
         flow = series.flows[0]
         middle = [_windows(entry, flow), _send_buffer(flow), _rtt(entry, series)]
@@ -57,7 +57,8 @@ def build(entry: Entry, series: PointSeries) -> list[Panel]:
             _each(series, "queued_bytes", "Send buffer in use", entry, bdp=False),
             _rtt(entry, series),
         ]
-    return [panel for panel in (_goodput(entry, series), *middle, _queue(entry, series)) if panel.lines]
+    others = [panel for panel in (*middle, _queue(entry, series)) if panel.lines]
+    return [_goodput(entry, series), *others]
 
 
 def caption(entry: Entry, series: PointSeries) -> str:

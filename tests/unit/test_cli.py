@@ -6,6 +6,7 @@ import csv
 import importlib
 import io
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,24 +74,39 @@ def wanlab(
     return run
 
 
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch, make_kernel: Callable[..., KernelRecord]) -> None:
+def put_fake_engine(monkeypatch: pytest.MonkeyPatch, kernel: KernelRecord) -> None:
     """Put the fake engine and a kernel that is only a record in the place of real ones."""
     monkeypatch.setitem(ENGINES, "virtual", "lab.engines.fake")
-    monkeypatch.setattr(importlib.import_module("lab.cli.run"), "find_kernel", lambda _: make_kernel())
+    monkeypatch.setattr(importlib.import_module("lab.cli.run"), "find_kernel", lambda _: kernel)
 
 
 @pytest.fixture
-def stored(wanlab: Wanlab, engine: None, tmp_path: Path) -> RunFolder:
+def engine(monkeypatch: pytest.MonkeyPatch, make_kernel: Callable[..., KernelRecord]) -> None:
+    """Run what this test runs on the fake engine."""
+    put_fake_engine(monkeypatch, make_kernel())
+
+
+@pytest.fixture(scope="module")
+def stored_once(tmp_path_factory: pytest.TempPathFactory, make_kernel: Callable[..., KernelRecord]) -> Path:
     """Return a run of four points, of which one failed with a reason that is hard to print."""
-    del engine
-    assert wanlab("run", "study.py", "--out", "run").status == 0
-    folder = RunFolder(tmp_path / "run")
+    folder = RunFolder(tmp_path_factory.mktemp("stored") / "run")
+    script = folder.path.parent / "study.py"
+    script.write_text(SCENARIO)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        put_fake_engine(monkeypatch, make_kernel())
+        assert main(["run", str(script), "--out", str(folder.path), "--jobs", "1"]) == 0
     row = folder.rows("points")[0]
-    kept = {name: row[name] for name in row if name in {column.name for column in schema.POINT_COLUMNS[:30]}}
+    kept = {column.name: row[column.name] for column in schema.POINT_COLUMNS[:30]}
     failed = {**kept, "status": "failed", "reason": "died: [/bold] [Errno 5] :smile: ☃\nand a second line"}
     folder.put_point(row["point"], {"points": [failed]}, {"reason": "died"})
-    return folder
+    return folder.path
+
+
+@pytest.fixture
+def stored(stored_once: Path, tmp_path: Path) -> RunFolder:
+    """Return a copy of that run."""
+    shutil.copytree(stored_once, tmp_path / "run")
+    return RunFolder(tmp_path / "run")
 
 
 class TestRefusals:
@@ -102,7 +118,7 @@ class TestRefusals:
             (["--set", "rmen=25MiB"], "'rmen' is not a knob of study; did you mean 'rmem'?"),
             (["--set", "rate=1gbps"], "rate: '1gbps' is ambiguous"),
             (["--set", "rate=1e400gbit"], "rate: '1e400gbit' is out of range"),
-            (["--set", "rmem"], "--set 'rmem': write NAME=VALUE or NAME=VALUE,VALUE, such as rmem=25MiB,50MiB"),
+            (["--set", "rmem"], "--set 'rmem': write NAME=VALUE or NAME=VALUE,VALUE, such as rmem=25MiB,"),
             (["--set", "=25MiB"], "--set '=25MiB': write NAME=VALUE"),
             (["--set", "rmem=25MiB,,50MiB"], "--set 'rmem=25MiB,,50MiB': an empty value"),
             (["--set", "preset=gone"], "preset: 'gone' is not a preset of study; it has: hopeless"),
@@ -118,7 +134,7 @@ class TestRefusals:
             (["--seed", "9" * 30], "a whole number of at least 0 is wanted"),
             (["--engine", "imaginary"], "--engine 'imaginary': this version has virtual"),
             (["--wall-limit", "0"], "--wall-limit '0': a time above 0 is wanted, such as 30min"),
-            (["--wall-limit", "-1s"], "--wall-limit '-1s': a time above 0 is wanted"),
+            (["--wall-limit=-1s"], "--wall-limit '-1s': a time above 0 is wanted"),
             (["--wall-limit", "5m"], "'5m' is ambiguous"),
             (["--format", "xml"], "invalid choice: 'xml'"),
             (["--frobnicate"], "unrecognized arguments: --frobnicate"),
@@ -132,7 +148,9 @@ class TestRefusals:
         assert said.out == ""
         assert sorted(tmp_path.iterdir()) == before
 
-    @pytest.mark.parametrize("words", [[], ["frobnicate"], ["run"], ["show"], ["predict"], ["kernel"], ["--what"]])
+    @pytest.mark.parametrize(
+        "words", [[], ["frobnicate"], ["run"], ["show"], ["predict"], ["kernel"], ["--what"]]
+    )
     def test_of_commands(self, wanlab: Wanlab, words: list[str]) -> None:
         said = wanlab(*words)
         assert said.status == 2
@@ -157,7 +175,8 @@ class TestRefusals:
         assert said.err == "wanlab: kernel 6.12 is not built yet; `wanlab kernel build 6.12` builds it\n"
         assert not (tmp_path / "results").exists()
 
-    def test_of_an_out_that_is_something_else(self, wanlab: Wanlab, engine: None, tmp_path: Path) -> None:
+    @pytest.mark.usefixtures("engine")
+    def test_of_an_out_that_is_something_else(self, wanlab: Wanlab, tmp_path: Path) -> None:
         (tmp_path / "precious").mkdir()
         (tmp_path / "precious" / "thesis.tex").write_text("...")
         said = wanlab("run", "study.py", "--out", "precious")
@@ -194,7 +213,8 @@ class TestRun:
         assert "4 of 4 points done (0 ran now)" in said.out
 
     def test_in_json(self, wanlab: Wanlab) -> None:
-        said = wanlab("run", "study.py", "--format", "json", "--set", "rmem=1MiB", "--repeat", "3", "--seed", "5")
+        words = ("--set", "rmem=1MiB", "--repeat", "3", "--seed", "5", "--format", "json")
+        said = wanlab("run", "study.py", *words)
         assert said.err == ""
         report = json.loads(said.out)
         assert (report["points"], report["ran"], report["done"], report["failed"]) == (6, 6, 6, [])
@@ -239,11 +259,13 @@ class TestRun:
         assert len(RunFolder(tmp_path / "results" / "study").statuses()) == 2
         assert "4 of 4 points done (2 ran now)" in wanlab("run", "study.py").out
 
-    def test_folder_of_another_run_is_refused_and_fresh_takes_it(self, wanlab: Wanlab, tmp_path: Path) -> None:
+    def test_folder_of_another_run_is_refused_and_fresh_takes_it(
+        self, wanlab: Wanlab, tmp_path: Path
+    ) -> None:
         wanlab("run", "study.py", "--out", "run")
         said = wanlab("run", "study.py", "--out", "run", "--set", "rtt=20ms")
         assert said.status == 2
-        assert said.err.startswith("wanlab: run: holds another run (its settings differ); choose another --out")
+        assert said.err.startswith("wanlab: run: holds another run (its settings differ); choose another")
         said = wanlab("run", "study.py", "--out", "run", "--set", "rtt=20ms", "--fresh")
         assert said.status == 0
         assert {row["rtt"] for row in RunFolder(tmp_path / "run").rows("points")} == {"20ms"}
@@ -361,10 +383,11 @@ class TestPredict:
     PATH = ("--rate", "1gbit", "--rtt", "200ms")
 
     def test_in_json(self, wanlab: Wanlab) -> None:
-        said = wanlab("predict", *self.PATH, "--rmem", "25MiB", "--wmem", "100MiB", "--kernel", "6.1", "--format", "json")
+        words = ("--rmem", "25MiB", "--wmem", "100MiB", "--kernel", "6.1", "--format", "json")
+        said = wanlab("predict", *self.PATH, *words)
         assert said.status == 0
         found = json.loads(said.out)
-        assert (found["rate"], found["rtt"], found["rmem"], found["kernel"]) == ("1gbit", "200ms", "25MiB", "6.1")
+        assert [found[name] for name in ("rate", "rtt", "rmem", "kernel")] == ["1gbit", "200ms", "25MiB", "6.1"]
         assert found["bdp_bytes"] == 25e6
         assert found["window_bytes"] == 25 * 2**20 // 2
         assert found["limit"] == "receive_window"
@@ -464,5 +487,6 @@ class TestImports:
 
     def test_agent_imports_no_tables(self) -> None:
         """Inside a kernel every import is paid for by every point; Mininet itself is not here to import."""
-        names = self.imported_by("import lab.agent.main, lab.agent.frames, lab.agent.netns, lab.qdisc, lab.netlink")
+        modules = ("agent.main", "agent.frames", "agent.netns", "qdisc", "netlink", "workloads.bulk")
+        names = self.imported_by(f"import {', '.join(f'lab.{module}' for module in modules)}")
         assert not names & (self.HEAVY | {"pyarrow", "numpy", "rich", "hypothesis"})
