@@ -22,6 +22,8 @@ from lab.errors import MeasurementError
 
 RAMP_SHARE = 0.95
 RAMP_SAMPLES = 5
+GREETING_BYTES = 100
+"""More than iperf3's cookie of 37 bytes, less than any load."""
 
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
@@ -70,13 +72,14 @@ def flows(samples: Sequence[Row], outcome: Mapping[str, Any], bytes_each: int | 
         receiving = [row for row in own if row["end"] == "receiver"]
         if not sending or not receiving:
             raise MeasurementError(f"flow {entry['flow']} left no samples at one of its ends")
-        with_data = [row for row in sending if row["tcpi_bytes_sent"] and row["tcpi_busy_time"]]
-        if not with_data:
+        first_data_s = _first_data_s(sending)
+        if first_data_s is None:
             raise MeasurementError(f"flow {entry['flow']} sent no data")
-        first_data_s = with_data[0]["t_s"] - with_data[0]["tcpi_busy_time"] / 1e6
-        base = receiving[0]["tcpi_bytes_received"] - receiving[0]["idiag_rqueue"]
-        times = [row["t_s"] for row in receiving]
-        counts = [max(0, row["tcpi_bytes_received"] - row["idiag_rqueue"] - base) for row in receiving]
+        before = [row for row in receiving if row["t_s"] <= first_data_s]
+        base = before[-1]["tcpi_bytes_received"] - before[-1]["idiag_rqueue"] if before else 0
+        later = [row for row in receiving if row["t_s"] > first_data_s]
+        times = [first_data_s, *(row["t_s"] for row in later)]
+        counts = [0, *(max(0, row["tcpi_bytes_received"] - row["idiag_rqueue"] - base) for row in later)]
         finished_s = None
         if entry["finished_ns"] is not None:
             finished_s = (entry["finished_ns"] - outcome["start_ns"]) / 1e9
@@ -99,6 +102,20 @@ def flows(samples: Sequence[Row], outcome: Mapping[str, Any], bytes_each: int | 
             )
         )
     return found
+
+
+def _first_data_s(sending: Sequence[Row]) -> float | None:
+    """Return when a sender's load began, None if it never did.
+
+    The time that it was busy since the sample before dates it. A few bytes of
+    an application's greeting are not the load.
+    """
+    busy_us = 0
+    for row in sending:
+        if row["tcpi_bytes_sent"] > GREETING_BYTES:
+            return float(row["t_s"] - (row["tcpi_busy_time"] - busy_us) / 1e6)
+        busy_us = row["tcpi_busy_time"]
+    return None
 
 
 def total(parts: Sequence[Flow]) -> Delivery:

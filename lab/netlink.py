@@ -64,9 +64,13 @@ def attributes(body: bytes, offset: int = 0) -> dict[int, bytes]:
 class Channel(Protocol):
     """What a dump needs of a netlink socket."""
 
-    def send(self, data: bytes, /) -> int: ...
+    def send(self, data: bytes, /) -> int:
+        """As of a socket."""
+        ...
 
-    def recv(self, size: int, /) -> bytes: ...
+    def recv(self, size: int, /) -> bytes:
+        """As of a socket."""
+        ...
 
 
 def dump(channel: Channel, message: bytes) -> bytes:

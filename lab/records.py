@@ -13,7 +13,7 @@ from lab.errors import MeasurementError
 
 Row = dict[str, Any]
 
-_KINDS_OF_INTEREST = ("htb", "noqueue")
+_KINDS_WITHOUT_PACKETS = ("htb", "noqueue")
 
 
 def decode(
@@ -69,7 +69,7 @@ def _queue_rows(
             **{name: entry.get(name) for name in counters},
         }
         for entry in entries
-        if entry["ifindex"] in names and entry["kind"] not in _KINDS_OF_INTEREST
+        if entry["ifindex"] in names and entry["kind"] not in _KINDS_WITHOUT_PACKETS
     ]
 
 

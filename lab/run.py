@@ -10,7 +10,7 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,7 +135,8 @@ def run(
     with Scratch() as scratch, ThreadPoolExecutor(jobs, thread_name_prefix="point") as pool:
         futures = [pool.submit(one, scratch, point) for point in points]
         try:
-            for future in futures:
+            ended, _running = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in ended:
                 future.result()
         except BaseException:
             stop.set()

@@ -16,6 +16,7 @@ from lab import clock
 
 OUT = Path("/run/out")
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_STANDARD_ERROR = 2
 _RB_POWER_OFF = 0x4321FEDC
 
 
@@ -27,6 +28,8 @@ def _mount(source: str, target: str, kind: str, data: str = "") -> None:
 
 def prepare(out: str) -> None:
     """Mount what user space needs, and `out`, a folder of the host, on /run/out; words go there too."""
+    while os.open("/dev/null", os.O_RDWR) < _STANDARD_ERROR:
+        pass  # there is no console: the standard descriptors are closed, and must not be somebody's file
     _mount("proc", "/proc", "proc")
     _mount("sysfs", "/sys", "sysfs")
     _mount("tmpfs", "/run", "tmpfs")

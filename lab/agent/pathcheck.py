@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 import time
 from typing import Any
 
 _TRAIN_PORT = 9
-_ECHO_REQUEST, _PING_ID = 8, 7
+_ECHO_REQUEST, _ECHO_REPLY, _PING_ID = 8, 0, 7
+_IP_HEADER_BYTES = 20
 _UDP_SEGMENT, _MOST_SEGMENTS, _MOST_DATAGRAM_BYTES = 103, 64, 65000  # include/uapi/linux/udp.h
 _SO_TIMESTAMPNS = 35  # numbers of include/uapi/asm-generic/socket.h that Python does not name
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
@@ -24,8 +26,8 @@ _PINGS = 3
 _IP_UDP_HEADER_BYTES = 28
 
 
-def _stamped(sock: socket.socket) -> tuple[int, int] | None:
-    """Return (first four bytes, kernel's arrival time in ns) of a datagram, None after the time-out."""
+def _stamped(sock: socket.socket) -> tuple[bytes, int] | None:
+    """Return (first bytes, kernel's arrival time in ns) of a datagram, None after the time-out."""
     try:
         data, control, _flags, _from = sock.recvmsg(64, socket.CMSG_SPACE(_STAMP.size))
     except TimeoutError:
@@ -33,7 +35,7 @@ def _stamped(sock: socket.socket) -> tuple[int, int] | None:
     for level, kind, value in control:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
             seconds, nanoseconds = _STAMP.unpack(value)
-            return struct.unpack_from("=I", data.ljust(4, b"\0"))[0], seconds * 10**9 + nanoseconds
+            return data, seconds * 10**9 + nanoseconds
     return None
 
 
@@ -68,6 +70,8 @@ def _pings(sender: Any, address: str, timeout_s: float) -> list[float]:
             sent_ns = time.time_ns()
             pinger.sendto(message, (address, 0))
             arrival = _stamped(pinger)
+            while arrival is not None and arrival[0][_IP_HEADER_BYTES] != _ECHO_REPLY:
+                arrival = _stamped(pinger)  # to oneself the request is heard too
             if arrival is not None:
                 rtts.append((arrival[1] - sent_ns) / 1e9)
     return rtts
@@ -102,5 +106,5 @@ def _train(sender: Any, receiver: Any, spec: dict[str, Any]) -> tuple[list[tuple
             arrival = _stamped(sink)
             if arrival is None:
                 break
-            arrivals.append(arrival)
+            arrivals.append((int.from_bytes(arrival[0][:4], sys.byteorder), arrival[1]))
     return arrivals, sent_ns

@@ -40,6 +40,7 @@ class Source:
 
     @property
     def is_tree(self) -> bool:
+        """Whether it is a folder."""
         return self.path.is_dir()
 
 

@@ -191,7 +191,7 @@ def _prediction(entries: Sequence[Entry], axis: Axis, stored: Stored, factor: fl
     known = {position: value / factor for position, value in positions.items() if value is not None}
     coarse: Line = tuple(known.items())
     release = _release(entries[0])
-    if not axis.numeric or len(known) < 2 or release is None:
+    if not axis.numeric or not known or release is None:
         return coarse, False
     try:
         settings = [setting(entry.point(str(stored.manifest.get("engine"))), release) for entry in entries]
@@ -203,14 +203,14 @@ def _prediction(entries: Sequence[Entry], axis: Axis, stored: Stored, factor: fl
             return coarse, True
     if any(_at(its, axis.knob, 1.0) != _at(settings[0], axis.knob, 1.0) for its in settings):
         return coarse, False
-    numbers = sorted(position for position in known if isinstance(position, float))
     line: list[tuple[float | str | None, float | None]] = []
-    if axis.zero_at is not None and numbers[0] == axis.zero_at:
-        line += [(numbers[0], known[numbers[0]]), (None, None)]
-        numbers = numbers[1:]
-    low = numbers[0] if axis.zero_at is not None else axis.range[0]
-    grid = np.geomspace(low, axis.range[1], GRID_STEPS).tolist()
-    for position in sorted({*grid, *numbers}):
+    low = axis.range[0]
+    if axis.zero_at is not None:  # no line between nothing and the least
+        line += [(position, value) for position, value in known.items() if position == axis.zero_at]
+        line.append((None, None))
+        low = min(float(position) for position in axis.positions.values() if position != axis.zero_at)
+    own = {float(position) for position in known if position != axis.zero_at}
+    for position in sorted({*np.geomspace(low, axis.range[1], GRID_STEPS).tolist(), *own}):
         value = predict(_at(settings[0], axis.knob, position * axis.factor)).predicted_goodput_bps
         if math.isfinite(value):
             line.append((float(f"{position:.6g}"), float(f"{value / factor:.6g}")))

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from lab.errors import StoreError
@@ -92,12 +91,12 @@ def render(run: Stored) -> str:
             same=", ".join(f"{name}={text}" for name, text in run.same.items()),
             kernels=tables.kernels(run),
             digests=[(entry, entry.row["digest"]) for entry in run.done if entry.row],
-            css=Markup(_own("page.css")),
+            css=_own("page.css"),
             figures_json=_data([_figure(one.figure, one.narrow) for one in drawn]),
             points_json=_data({part.id: _point(part) for part in chosen}),
-            plotly=Markup(plotly),
-            script=Markup(script),
-            script_hashes=Markup(" ".join(_source_hash(text) for text in (plotly, script))),
+            plotly=plotly,
+            script=script,
+            script_hashes=" ".join(_source_hash(text) for text in (plotly, script)),
         )
     )
 
@@ -134,9 +133,9 @@ def _point(part: PointPart) -> dict[str, Any]:
     }
 
 
-def _data(value: object) -> Markup:
+def _data(value: object) -> str:
     """Return JSON that is safe inside a script element."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return Markup(text)
+    return text

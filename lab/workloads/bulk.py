@@ -119,6 +119,9 @@ class Bulk:
                     continue  # already gone
         for thread in self._threads:
             thread.join()
+        for out, into in self._pairs:
+            out.close()
+            into.close()
 
     def outcome(self) -> dict[str, Any]:
         """Flows with their ports and the instant their last byte was read, ns."""

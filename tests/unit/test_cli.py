@@ -53,9 +53,7 @@ Wanlab = Callable[..., Said]
 
 
 @pytest.fixture
-def wanlab(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Wanlab:
+def wanlab(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanlab:
     """Return the command, in an empty folder and with an empty kernel cache."""
     monkeypatch.setenv("WANLAB_CACHE", str(tmp_path / "no kernels"))
     monkeypatch.chdir(tmp_path)
@@ -278,7 +276,9 @@ class TestRun:
 
     def test_says_that_a_kernel_ignores_a_knob(self, wanlab: Wanlab) -> None:
         said = wanlab("run", "study.py", "--set", "adv_win_scale=2", "--set", "rmem=1MiB")
-        assert said.err.count("Note: adv_win_scale=2 has no effect: Linux 6.12 ignores tcp_adv_win_scale") == 1
+        assert (
+            said.err.count("Note: adv_win_scale=2 has no effect: Linux 6.12 ignores tcp_adv_win_scale") == 1
+        )
 
 
 class TestShow:
@@ -387,7 +387,12 @@ class TestPredict:
         said = wanlab("predict", *self.PATH, *words)
         assert said.status == 0
         found = json.loads(said.out)
-        assert [found[name] for name in ("rate", "rtt", "rmem", "kernel")] == ["1gbit", "200ms", "25MiB", "6.1"]
+        assert [found[name] for name in ("rate", "rtt", "rmem", "kernel")] == [
+            "1gbit",
+            "200ms",
+            "25MiB",
+            "6.1",
+        ]
         assert found["bdp_bytes"] == 25e6
         assert found["window_bytes"] == 25 * 2**20 // 2
         assert found["limit"] == "receive_window"

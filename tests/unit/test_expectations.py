@@ -17,7 +17,12 @@ def scenario(*checks: Expectation) -> Scenario:
 
 def row(**values: Any) -> dict[str, Any]:
     usual = {"point": "aa", "status": "done", "rate": "1gbit", "rmem": "25MiB", "mtu": 1500, "cc": "cubic"}
-    usual |= {"adv_win_scale": "default", "goodput_bps": 95e6, "predicted_goodput_bps": 100e6, "retransmits": 3}
+    usual |= {
+        "adv_win_scale": "default",
+        "goodput_bps": 95e6,
+        "predicted_goodput_bps": 100e6,
+        "retransmits": 3,
+    }
     return usual | values
 
 
@@ -66,7 +71,11 @@ class TestBounds:
                 "failed",
                 "aa: goodput_bps is 9.5e+07, more than 0.04 of predicted_goodput_bps = 1e+08 away",
             ),
-            ({"within": 0.04, "of": 90e6}, "failed", "aa: goodput_bps is 9.5e+07, more than 0.04 of 90000000.0 = 9e+07 away"),
+            (
+                {"within": 0.04, "of": 90e6},
+                "failed",
+                "aa: goodput_bps is 9.5e+07, more than 0.04 of 90000000.0 = 9e+07 away",
+            ),
             ({"at_least": 90e6, "at_most": 100e6}, "met", None),
             ({"at_least": 96e6, "at_most": 97e6}, "failed", "aa: goodput_bps is 9.5e+07, under 9.6e+07"),
         ],
@@ -77,7 +86,9 @@ class TestBounds:
         assert found.failures == (() if failure is None else (failure,))
 
     def test_zero_is_a_value(self) -> None:
-        assert verdict(Expectation("none", value="retransmits", at_most=0), row(retransmits=0)).status == "met"
+        assert (
+            verdict(Expectation("none", value="retransmits", at_most=0), row(retransmits=0)).status == "met"
+        )
 
     def test_missing_value_fails(self) -> None:
         found = verdict(Expectation("fills", value="goodput_bps", at_least=1), row(goodput_bps=None))
@@ -106,6 +117,8 @@ class TestVerdicts:
         assert (verdict(self.CHECK).tried, verdict(self.CHECK).status) == (0, "not tried")
 
     def test_each_expectation_has_its_own_in_order(self) -> None:
-        checks = [Expectation(text, value="goodput_bps", at_least=bound) for text, bound in (("a", 1), ("b", 1e12))]
+        checks = [
+            Expectation(text, value="goodput_bps", at_least=bound) for text, bound in (("a", 1), ("b", 1e12))
+        ]
         found = expectations.check(scenario(*checks), [row()])
         assert [(one.text, one.status) for one in found] == [("a", "met"), ("b", "failed")]

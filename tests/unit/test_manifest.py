@@ -60,7 +60,11 @@ class TestDescribe:
     def test_holds_kernel_and_machine(self, describe: Callable[..., dict[str, Any]]) -> None:
         told = describe()
         kernel = told["kernels"]["6.12"]
-        assert (kernel["release"], kernel["hz"], kernel["source"]) == ("6.12.117", 250, "linux-source-6.12.tar.xz")
+        assert (kernel["release"], kernel["hz"], kernel["source"]) == (
+            "6.12.117",
+            250,
+            "linux-source-6.12.tar.xz",
+        )
         assert {"machine", "kernel", "cpus", "python", "packages"} == set(told["host"])
 
     def test_is_json_and_reads_back(self, describe: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
@@ -100,12 +104,16 @@ class TestCommand:
 
 
 class TestClaim:
-    def test_takes_a_new_or_an_empty_folder(self, describe: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    def test_takes_a_new_or_an_empty_folder(
+        self, describe: Callable[..., dict[str, Any]], tmp_path: Path
+    ) -> None:
         manifest.claim(RunFolder(tmp_path / "deep" / "new"), describe())
         (tmp_path / "empty").mkdir()
         manifest.claim(RunFolder(tmp_path / "empty"), describe())
 
-    def test_takes_its_own_folder_again(self, describe: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
+    def test_takes_its_own_folder_again(
+        self, describe: Callable[..., dict[str, Any]], tmp_path: Path
+    ) -> None:
         folder = RunFolder(tmp_path / "run")
         manifest.claim(folder, describe())
         (folder.path / "notes.txt").write_text("mine")

@@ -79,7 +79,11 @@ class TestSteadyPart:
 
     def test_of_a_sawtooth_after_slow_start_leaves_slow_start_out(self) -> None:
         def grows(t_s: float) -> float:
-            return min(2 ** (t_s / 0.2), 1000) * 0.1 * MBIT if t_s < 2 else 100 * MBIT * (0.85 + 0.15 * (t_s % 1))
+            return (
+                min(2 ** (t_s / 0.2), 1000) * 0.1 * MBIT
+                if t_s < 2
+                else 100 * MBIT * (0.85 + 0.15 * (t_s % 1))
+            )
 
         from_s, rate = steady(delivery(grows))
         assert 1.9 < from_s < 2.3
@@ -103,7 +107,9 @@ class TestSteadyPart:
         st.lists(st.floats(0, 1e9), min_size=10, max_size=60),
         st.floats(1e-4, 5),
     )
-    def test_lies_within_the_first_half_whatever_was_delivered(self, steps: list[float], rtt_s: float) -> None:
+    def test_lies_within_the_first_half_whatever_was_delivered(
+        self, steps: list[float], rtt_s: float
+    ) -> None:
         times = np.linspace(0, END_S, len(steps))
         from_s = metrics.steady_from_s(Delivery(times, np.cumsum(steps)), 0.0, END_S, rtt_s)
         assert 0 < from_s <= END_S / 2
@@ -116,7 +122,9 @@ def sample(flow: int, end: str, t_s: float, **values: Any) -> dict[str, Any]:
 
 
 def outcome(*finished_ns: int | None) -> dict[str, Any]:
-    flows = [{"flow": number, "port": 40000 + number, "finished_ns": end} for number, end in enumerate(finished_ns)]
+    flows = [
+        {"flow": number, "port": 40000 + number, "finished_ns": end} for number, end in enumerate(finished_ns)
+    ]
     return {"start_ns": 5 * 10**9, "workload": {"flows": flows}}
 
 
@@ -126,7 +134,14 @@ def even_flow(flow: int, rate_bps: float, begin_s: float = 0.0, seconds: int = 1
         busy_s = max(0.0, t_s - begin_s)
         read = int(busy_s * rate_bps / 8)
         rows.append(
-            sample(flow, "sender", t_s, tcpi_bytes_sent=read, tcpi_busy_time=int(busy_s * 1e6), tcpi_min_rtt=200_000)
+            sample(
+                flow,
+                "sender",
+                t_s,
+                tcpi_bytes_sent=read,
+                tcpi_busy_time=int(busy_s * 1e6),
+                tcpi_min_rtt=200_000,
+            )
         )
         rows.append(sample(flow, "receiver", t_s, tcpi_bytes_received=read))
     return rows
@@ -167,7 +182,9 @@ class TestFlows:
         assert whole.rate_bps(4, 10) == pytest.approx(10e6)
 
     def test_total_takes_samples_at_different_instants(self) -> None:
-        one = metrics.Flow(0, "cubic", Delivery(np.array([0.0, 2, 4]), np.array([0.0, 20, 40])), 0, 0, None, None)
+        one = metrics.Flow(
+            0, "cubic", Delivery(np.array([0.0, 2, 4]), np.array([0.0, 20, 40])), 0, 0, None, None
+        )
         other = metrics.Flow(1, "cubic", Delivery(np.array([1.0, 3]), np.array([0.0, 20])), 0, 0, None, None)
         whole = metrics.total([one, other])
         assert list(whole.t_s) == [0, 1, 2, 3, 4]

@@ -94,7 +94,7 @@ class TestLaws:
 
 
 class TestMeasured:
-    """Steady goodput of one CUBIC flow, 10 s, 1 Gbit/s x 200 ms, queue 2 BDP, offloads off, virtual engine."""
+    """Steady goodput of one CUBIC flow, 10 s, 1 Gbit/s x 200 ms, queue 2 BDP, no offloads, virtual time."""
 
     @pytest.mark.parametrize(
         ("release", "rmem", "wmem", "adv_win_scale", "measured_mbps", "limit"),
@@ -160,7 +160,14 @@ class TestWindowRule:
 
     @pytest.mark.parametrize(
         ("release", "ignored"),
-        [("5.10", False), ("6.1.90", False), ("6.5.13", False), ("6.6", True), ("6.12.117", True), ("7.0", True)],
+        [
+            ("5.10", False),
+            ("6.1.90", False),
+            ("6.5.13", False),
+            ("6.6", True),
+            ("6.12.117", True),
+            ("7.0", True),
+        ],
     )
     def test_sysctl_is_ignored_since_6_6(self, release: str, ignored: bool) -> None:
         assert windows.ignores_adv_win_scale(Release.parse(release)) is ignored
@@ -259,7 +266,9 @@ class TestLoss:
         more = loss.rate_bound_bps(cc, low, 0.1, 1448, 1e9)
         assert 0 <= loss.rate_bound_bps(cc, high, 0.1, 1448, 1e9) <= more
 
-    @pytest.mark.parametrize(("cc", "p", "rtt_s"), [("cubic", 0.0, 0.1), ("cubic", 0.1, 0.0), ("vegas", 0.1, 0.1)])
+    @pytest.mark.parametrize(
+        ("cc", "p", "rtt_s"), [("cubic", 0.0, 0.1), ("cubic", 0.1, 0.0), ("vegas", 0.1, 0.1)]
+    )
     def test_no_bound_is_infinite_and_left_out(self, cc: str, p: float, rtt_s: float) -> None:
         assert loss.rate_bound_bps(cc, p, rtt_s, 1448, 1e9) == math.inf
         prediction = predict(Setting(rate_bps=1e9, rtt_s=rtt_s, release=L612, cc=cc, loss=p))
@@ -267,7 +276,14 @@ class TestLoss:
 
     def test_binds_a_lossy_path(self) -> None:
         prediction = predict(
-            Setting(rate_bps=1e9, rtt_s=0.2, release=L612, loss=1e-3, rmem=triple(100 * MIB), wmem=triple(100 * MIB))
+            Setting(
+                rate_bps=1e9,
+                rtt_s=0.2,
+                release=L612,
+                loss=1e-3,
+                rmem=triple(100 * MIB),
+                wmem=triple(100 * MIB),
+            )
         )
         assert prediction.limit == LOSS
         assert prediction.sentence == "Loss binds: the congestion window that it leaves gives 3.246 Mbit/s."

@@ -63,7 +63,9 @@ class TestWrongPath:
     @pytest.mark.parametrize("rate", ["100mbit", "1gbit", "10gbit"])
     def test_rate(self, make_point: MakePoint, rate: str, factor: float) -> None:
         point = make_point(rate=rate)
-        with pytest.raises(MeasurementError, match=r"the path carries \S+ bit/s where \S+ bit/s was asked for"):
+        with pytest.raises(
+            MeasurementError, match=r"the path carries \S+ bit/s where \S+ bit/s was asked for"
+        ):
             judge(point, [0.2], train(point, rate_bps=point.rate_bps * factor))
 
     def test_no_answer(self, make_point: MakePoint) -> None:

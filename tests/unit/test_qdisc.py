@@ -126,7 +126,10 @@ def message(  # one RTM_NEWQDISC or RTM_NEWTCLASS
 
 
 def counters(
-    sent: int = 0, packets: int = 0, queue: tuple[int, int, int, int, int] = (0,) * 5, packets64: int | None = None
+    sent: int = 0,
+    packets: int = 0,
+    queue: tuple[int, int, int, int, int] = (0,) * 5,
+    packets64: int | None = None,
 ) -> bytes:
     data = attribute(STATS_BASIC, struct.pack("=QIxxxx", sent, packets))
     data += attribute(STATS_QUEUE, struct.pack("=IIIII", *queue))
@@ -183,7 +186,9 @@ def answers(egress: dict[str, Any], **changes: Any) -> tuple[list[dict[str, Any]
 class TestParseDump:
     def test_reads_names_and_numbers(self) -> None:
         stats = counters(123_456_789_012, 81_000_000, (3, 4542, 7, 1, 900))
-        data = message("bfifo", 0x100000, struct.pack("=I", 25_000_000), parent=0x10001, ifindex=42, stats=stats)
+        data = message(
+            "bfifo", 0x100000, struct.pack("=I", 25_000_000), parent=0x10001, ifindex=42, stats=stats
+        )
         assert qdisc.parse_dump(data) == [
             {
                 **{"ifindex": 42, "handle": 0x100000, "parent": 0x10001, "kind": "bfifo"},
@@ -281,7 +286,11 @@ class TestDifferences:
             (QUEUED, {"queue": {"kind": "pfifo", "limit": 25_000_000}}, ["bfifo: not there"]),
             (FULL, {"delay_s": 0.101}, ["netem delay (ns): wanted 100000000, the kernel has 101000000"]),
             (FULL, {"jitter_s": 0}, ["netem jitter (ns): wanted 5000000, the kernel has 0"]),
-            (FULL, {"limit_packets": 1000}, ["netem limit (packets): wanted 2147483647, the kernel has 1000"]),
+            (
+                FULL,
+                {"limit_packets": 1000},
+                ["netem limit (packets): wanted 2147483647, the kernel has 1000"],
+            ),
             (FULL, {"loss": 0.01}, ["netem loss (2^-32): wanted 4294967, the kernel has 42949673"]),
             (FULL, {"duplicate": 0}, ["netem duplicate (2^-32): wanted 429497, the kernel has 0"]),
             (FULL, {"reorder": 0}, ["netem reorder (2^-32): wanted 85899346, the kernel has 0"]),
@@ -323,7 +332,11 @@ class TestDifferences:
 
     def test_reads_delays_of_a_kernel_without_64_bit_times(self) -> None:
         settings = qdisc.netem_settings(netem({"delay_s": 0.1, "jitter_s": 0.001})[:24])
-        assert (settings["delay_ns"], settings["jitter_ns"], settings["reorder"]) == (100_000_000, 1_000_000, 0)
+        assert (settings["delay_ns"], settings["jitter_ns"], settings["reorder"]) == (
+            100_000_000,
+            1_000_000,
+            0,
+        )
 
 
 class TestAgainstTheKernelsHeaders:
@@ -339,8 +352,15 @@ class TestAgainstTheKernelsHeaders:
         }
         assert_in_c(["linux/pkt_sched.h"], facts)
         facts = {
-            **{"TCA_STATS_BASIC": STATS_BASIC, "TCA_STATS_QUEUE": STATS_QUEUE, "TCA_STATS_PKT64": STATS_PKT64},
-            **{"offsetof(struct gnet_stats_basic, packets)": 8, "offsetof(struct gnet_stats_queue, drops)": 8},
+            **{
+                "TCA_STATS_BASIC": STATS_BASIC,
+                "TCA_STATS_QUEUE": STATS_QUEUE,
+                "TCA_STATS_PKT64": STATS_PKT64,
+            },
+            **{
+                "offsetof(struct gnet_stats_basic, packets)": 8,
+                "offsetof(struct gnet_stats_queue, drops)": 8,
+            },
             **{"offsetof(struct gnet_stats_queue, overlimits)": 16},
         }
         assert_in_c(["linux/gen_stats.h"], facts)

@@ -34,7 +34,11 @@ def socket(local: int, remote: int, cc: bytes = b"cubic") -> bytes:
 def queue(ifindex: int, kind: bytes, drops: int = 0, backlog: int = 0) -> bytes:
     stats = attribute(1, struct.pack("=QIxxxx", 1000, 10))
     stats += attribute(3, struct.pack("=IIIII", 2, backlog, drops, 0, 5))
-    body = struct.pack("=BxxxiIII", 0, ifindex, 0x100000, 0, 0) + attribute(1, kind + b"\0") + attribute(7, stats)
+    body = (
+        struct.pack("=BxxxiIII", 0, ifindex, 0x100000, 0, 0)
+        + attribute(1, kind + b"\0")
+        + attribute(7, stats)
+    )
     return struct.pack("=IHHII", 16 + len(body), 36, 2, 1, 0) + body
 
 
@@ -46,7 +50,10 @@ class TestFrames:
     @given(
         st.lists(
             st.tuples(
-                st.integers(0, 255), st.integers(0, 255), st.integers(-(2**63), 2**63 - 1), st.binary(max_size=50)
+                st.integers(0, 255),
+                st.integers(0, 255),
+                st.integers(-(2**63), 2**63 - 1),
+                st.binary(max_size=50),
             )
         )
     )
@@ -62,15 +69,23 @@ class TestFrames:
 
 class TestSamples:
     def test_belong_to_flow_and_end_by_their_ports(self) -> None:
-        data = frames.pack(frames.SOCKETS, SND, 1_500_000_000, socket(40001, 5001, b"bbr") + socket(40000, 5001))
+        data = frames.pack(
+            frames.SOCKETS, SND, 1_500_000_000, socket(40001, 5001, b"bbr") + socket(40000, 5001)
+        )
         data += frames.pack(frames.SOCKETS, RCV, 1_500_001_000, socket(5001, 40000))
         samples, queues = decode(data)
         assert queues == []
         assert [(row["t_s"], row["flow"], row["end"], row["cc"]) for row in samples] == [
-            (1.5, 1, "sender", "bbr"),
             (1.5, 0, "sender", "cubic"),
+            (1.5, 1, "sender", "bbr"),
             (1.500001, 0, "receiver", "cubic"),
         ]
+
+    def test_come_in_the_order_of_flows_and_not_in_the_kernel_s(self) -> None:
+        """The kernel's order follows a secret hash; a digest must not."""
+        dumps = (socket(40000, 5001) + socket(40001, 5001), socket(40001, 5001) + socket(40000, 5001))
+        one, other = (decode(frames.pack(frames.SOCKETS, SND, 0, dump)) for dump in dumps)
+        assert one == other
 
     def test_of_other_connections_are_left_out(self) -> None:
         data = frames.pack(frames.SOCKETS, SND, 0, socket(50000, 5201) + socket(40000, 5201))
@@ -89,7 +104,9 @@ class TestSamples:
 
 class TestQueues:
     def test_have_names_and_counters(self) -> None:
-        data = frames.pack(frames.QUEUES, R1, 2 * 10**9, queue(3, b"bfifo", drops=7, backlog=3028) + queue(2, b"netem"))
+        data = frames.pack(
+            frames.QUEUES, R1, 2 * 10**9, queue(3, b"bfifo", drops=7, backlog=3028) + queue(2, b"netem")
+        )
         samples, queues = decode(data)
         assert samples == []
         assert queues[0] == {
@@ -97,7 +114,11 @@ class TestQueues:
             **{"bytes": 1000, "packets": 10, "qlen_packets": 2, "backlog_bytes": 3028, "drops": 7},
             **{"requeues": 0, "overlimits": 5},
         }
-        assert (queues[1]["interface"], queues[1]["kind"], queues[1]["bottleneck"]) == ("r1-eth0", "netem", False)
+        assert (queues[1]["interface"], queues[1]["kind"], queues[1]["bottleneck"]) == (
+            "r1-eth0",
+            "netem",
+            False,
+        )
 
     @pytest.mark.parametrize("kind", [b"htb", b"noqueue"])
     def test_leave_out_what_holds_no_packets_of_its_own(self, kind: bytes) -> None:
@@ -107,7 +128,9 @@ class TestQueues:
         assert decode(frames.pack(frames.QUEUES, R1, 0, queue(1, b"fq_codel"))) == ([], [])
 
     def test_same_number_on_another_node_is_another_interface(self) -> None:
-        data = frames.pack(frames.QUEUES, SND, 0, queue(2, b"pfifo")) + frames.pack(frames.QUEUES, R1, 0, queue(2, b"netem"))
+        data = frames.pack(frames.QUEUES, SND, 0, queue(2, b"pfifo")) + frames.pack(
+            frames.QUEUES, R1, 0, queue(2, b"netem")
+        )
         assert [row["interface"] for row in decode(data)[1]] == ["snd-eth0", "r1-eth0"]
 
 
@@ -171,4 +194,3 @@ class TestDigest:
 
     def test_null_is_not_zero(self) -> None:
         assert records.digest([], [{"a": None}], []) != records.digest([], [{"a": 0}], [])
-

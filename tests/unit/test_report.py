@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from lab.errors import PreconditionError, StoreError
+from lab.knobs import PATH_KNOBS
 from lab.report import (
     axes,
     bars,
@@ -390,6 +391,47 @@ class TestCurves:
         }
 
 
+TWO_VALUES = {
+    "rate": ("1kbit", "400gbit"),
+    "rtt": ("0s", "20s"),
+    "queue": ("64KiB", "20p"),
+    "loss": ("0%", "100%"),
+    "duplicate": ("0%", "1%"),
+    "reorder": ("0%", "1%"),
+    "jitter": ("0s", "1ms"),
+    "mtu": ("576", "9000"),
+    "offloads": ("on", "off"),
+    "recipe": ("separate", "leaf"),
+    "leaf_limit": ("10", "1000"),
+    "wmem": ("8KiB", "4096B:16KiB:1GiB"),
+    "rmem": ("8KiB", "4096B:128KiB:1GiB"),
+    "adv_win_scale": ("default", "-2"),
+    "cc": ("reno", "bbr"),
+    "flows": ("1", "9"),
+    "workload": ("bulk", "http"),
+    "duration": ("1s", "10s"),
+    "bytes": ("none", "1MiB"),
+    "interval": ("auto", "10ms"),
+    "kernel": ("6.1", "6.12"),
+}
+
+
+class TestEveryKnob:
+    def test_is_here(self) -> None:
+        assert TWO_VALUES.keys() == PATH_KNOBS.keys()
+
+    @pytest.mark.parametrize("x", PATH_KNOBS)
+    def test_can_be_an_axis(self, read: Callable[..., Stored], x: str) -> None:
+        of = [
+            made_up.point(**{x: value, "queue": value if x == "queue" else "1MiB"}) for value in TWO_VALUES[x]
+        ]
+        run = read(*of, **figure(x, "cc", "kernel"))
+        (drawn,) = figures.draw(run)
+        assert drawn.title == "F"
+        assert len(points.parts(run)[0]) == 2
+        assert json.loads(drawn.figure.to_json())
+
+
 class TestPrediction:
     def test_is_a_smooth_line_through_what_was_stored(self, read: Callable[..., Stored]) -> None:
         of = [made_up.point(rmem=rmem) for rmem in ("default", "25MiB", "50MiB")]
@@ -402,6 +444,14 @@ class TestPrediction:
             predicted = entry.number("predicted_goodput_bps")
             assert predicted is not None
             assert line[plot.axis.positions[entry.id]] == pytest.approx(predicted / 1e6, rel=1e-5)
+
+    def test_goes_beyond_a_curve_of_one_point(self, read: Callable[..., Stored]) -> None:
+        of = [made_up.point(rmem=rmem) for rmem in ("25MiB", "50MiB")] + [
+            made_up.point(rmem="50MiB", cc="bbr")
+        ]
+        (plot,) = curves.plots(read(*of, **figure("rmem", "cc")))
+        assert [len(curve.entries) for curve in plot.curves] == [2, 1]
+        assert len(plot.curves[1].prediction) > 100
 
     def test_of_another_model_stands_as_stored_and_is_said(self, tmp_path: Path) -> None:
         of = [made_up.point(rmem=rmem) for rmem in ("25MiB", "50MiB")]
@@ -437,6 +487,14 @@ class TestPrediction:
         assert plot.axis.zero_at == plot.curves[0].prediction[0][0]
         assert plot.curves[0].prediction[1] == (None, None)
         assert 0 < plot.axis.zero_at < 0.01
+
+    def test_curve_without_loss_beside_others_with_some(self, read: Callable[..., Stored]) -> None:
+        of = [made_up.point(loss=loss) for loss in ("0%", "0.01%", "1%")] + [made_up.point(cc="bbr")]
+        (plot,) = curves.plots(read(*of, **figure("loss", "cc")))
+        (x, value), gap, (first, _) = plot.curves[1].prediction[:3]
+        assert (x, gap) == (plot.axis.zero_at, (None, None))
+        assert value is not None
+        assert first == pytest.approx(0.01)
 
     def test_link_and_bdp_are_drawn_where_they_are_one_number(self, read: Callable[..., Stored]) -> None:
         of = [made_up.point(rmem=rmem, rate="100mbit", rtt="80ms") for rmem in ("512KiB", "25MiB")]

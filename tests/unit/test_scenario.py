@@ -125,7 +125,9 @@ class TestCheck:
         (fault,) = scenario.check(make(name=name))
         assert fault == f"name: {name!r} cannot name a folder; write it in letters, digits, - and _"
 
-    @pytest.mark.parametrize("field", ["question", "why", "defaults", "sweep", "expectations", "figures", "presets"])
+    @pytest.mark.parametrize(
+        "field", ["question", "why", "defaults", "sweep", "expectations", "figures", "presets"]
+    )
     @pytest.mark.parametrize("value", [None, 7, b"bytes", Preset("")])
     def test_any_form_is_looked_at_and_none_breaks_it(self, field: str, value: object) -> None:
         (fault,) = scenario.check(make(**{field: value}))

@@ -193,7 +193,9 @@ class TestWriting:
         usual = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, usual[1]))
         try:
-            with pytest.raises(StoreError, match=r"point aa cannot be stored \(.*File too large.*\); make room"):
+            with pytest.raises(
+                StoreError, match=r"point aa cannot be stored \(.*File too large.*\); make room"
+            ):
                 folder.put_point("aa", tables("aa"), {"new": True})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, usual)

@@ -252,7 +252,7 @@ class TestAgainstTheKernelsHeaders:
 
     @staticmethod
     def fields() -> list[str]:
-        """Return the fields of struct tcp_info, in order, as this machine's header has it; bit fields left out."""
+        """Return the fields of struct tcp_info, in the order of this machine's header, without bit fields."""
         compiler = shutil.which("gcc")
         assert compiler is not None
         source = subprocess.run(

@@ -57,16 +57,17 @@ def test_an_agent_that_fails_says_why(engine, kernel, tmp_path):
     assert processes_with(str(tmp_path)) == []
 
 
-def test_a_kernel_without_memory_shows_its_console(engine, kernel, tmp_path):
-    with pytest.raises(GuestError, match="console's last lines") as caught:
-        start(
-            engine,
-            kernel,
-            tmp_path,
-            agent_spec(rate="10gbit", rmem="1GiB", wmem="1GiB"),
-            memory_bytes=48 * 2**20,
-        )
-    assert "memory" in str(caught.value).lower() or "panic" in str(caught.value).lower()
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("import os; os._exit(3)", "Attempted to kill init"), ("held = [b'x' * 2**20 for _ in range(2000)]", "Out of memory|out of memory")],
+)
+def test_a_kernel_that_panics_shows_its_console(engine, kernel, tmp_path, code, words):
+    topology = tmp_path / "topology.py"
+    topology.write_text(code)
+    spec = agent_spec()
+    spec["topology"]["file"] = str(topology)
+    with pytest.raises(GuestError, match=rf"(?s)console's last lines.*({words})"):
+        start(engine, kernel, tmp_path, spec)
     assert processes_with(str(tmp_path)) == []
 
 

@@ -54,6 +54,8 @@ def test_mn_custom_builds_the_path(kernel, tmp_path):
             root=str(ROOT),
             out=str(tmp_path),
             commands=COMMANDS,
+            serve=SERVE,
+            connect=CONNECT,
             topology=str(ROOT / "topologies" / "path.py"),
         )
     )

@@ -1,0 +1,208 @@
+"""The page in a real browser: it opens clean and offline, shows the chosen point, sorts its table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.support.ui import Select
+
+from lab.report import page
+from tests import made_up_run as made_up
+from tests.browser.conftest import complaints, requests
+
+pytestmark = pytest.mark.browser
+
+
+def series(browser: WebDriver) -> dict[str, Any]:
+    """Return what the plot over time shows."""
+    return dict(
+        browser.execute_script(
+            """const plot = document.getElementById("series");
+            return {
+              names: plot.data.map((trace) => trace.name),
+              values: plot.calcdata.map((points) => points.slice(0, 20).map((point) => point.y)),
+              panels: document.querySelectorAll("#series .subplot").length,
+            };"""
+        )
+    )
+
+
+def column(browser: WebDriver, head: str) -> list[str]:
+    """Return the texts of a column of the table of points, top to bottom."""
+    heads = [cell.text.split("\n")[0] for cell in browser.find_elements(By.CSS_SELECTOR, "#points thead th")]
+    path = f"#points tbody tr > :nth-child({heads.index(head) + 1})"
+    return [cell.text for cell in browser.find_elements(By.CSS_SELECTOR, path)]
+
+
+def press(browser: WebDriver, head: str) -> None:
+    """Click a head of the table of points."""
+    for button in browser.find_elements(By.CSS_SELECTOR, "#points thead button"):
+        if button.text.split("\n")[0] == head:
+            browser.execute_script("arguments[0].click()", button)
+            return
+    raise AssertionError(f"no head {head}")
+
+
+class TestOpening:
+    def test_nothing_is_asked_for_but_the_page(self, opened: WebDriver, report: Path) -> None:
+        assert [url for url in requests(opened) if not url.startswith(("data:", "blob:"))] == [
+            report.as_uri()
+        ]
+
+    def test_console_is_silent(self, opened: WebDriver) -> None:
+        assert complaints(opened) == []
+
+    def test_every_figure_is_drawn(self, opened: WebDriver) -> None:
+        for plot in opened.find_elements(By.CSS_SELECTOR, ".plot"):
+            assert plot.find_elements(By.CSS_SELECTOR, ".trace, .barlayer path, .scatterlayer path")
+            assert plot.size["height"] > 300
+        assert series(opened)["panels"] == 5
+
+    def test_fonts_and_words_of_plotly_are_inside(self, opened: WebDriver) -> None:
+        assert opened.execute_script("return performance.getEntriesByType('resource').length") == 0
+
+    @pytest.mark.parametrize("width", [390, 1000, 1400])
+    def test_nothing_sticks_out_sideways(self, opened: WebDriver, width: int) -> None:
+        emulate(opened, width)
+        try:
+            opened.refresh()
+            wide = opened.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= width
+        finally:
+            opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})  # type: ignore[attr-defined]
+
+    def test_no_button_uploads_the_chart(self, opened: WebDriver) -> None:
+        buttons = opened.find_elements(By.CSS_SELECTOR, ".modebar-btn")
+        titles = {button.get_attribute("data-title") for button in buttons}
+        assert len(titles) == 4
+        assert not [title for title in titles if "hare" in str(title) or "loud" in str(title)]
+
+    def test_policy_stops_a_request(self, opened: WebDriver) -> None:
+        opened.execute_async_script(
+            """const [done] = arguments;
+            const picture = new Image();
+            picture.onload = picture.onerror = () => done();
+            picture.src = "http://127.0.0.1:9/x.png";"""
+        )
+        assert any("Content Security Policy" in text for text in complaints(opened))
+
+    def test_hostile_text_stays_text(self, browser: WebDriver, tmp_path: Path) -> None:
+        evil = "<script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\">"
+        one = made_up.point()
+        its = made_up.done(one, note=evil, limit_predicted=evil)
+        folder = made_up.store(tmp_path / "run", [(one, its)], question=f"Q {evil}", figures=[])
+        browser.get(page.write(folder).as_uri())
+        assert browser.title.startswith("Q <script>")
+        assert evil in browser.find_element(By.TAG_NAME, "h1").text
+        assert not browser.find_elements(By.TAG_NAME, "img")
+
+
+class TestChoosing:
+    def test_another_point_changes_the_plot_and_all_that_goes_with_it(self, opened: WebDriver) -> None:
+        choice = Select(opened.find_element(By.ID, "choice"))
+        before, drawn = series(opened), opened.find_element(By.ID, "drawing").text
+        assert "512KiB" not in drawn
+        choice.select_by_index(4)
+        name = choice.first_selected_option.get_attribute("value")
+        after = series(opened)
+        assert after["values"] != before["values"]
+        assert "rmem 512KiB" in opened.find_element(By.ID, "drawing").text
+        assert {code.text for code in opened.find_elements(By.CSS_SELECTOR, "p code.chosen")} == {name}
+        marked = opened.find_elements(By.CSS_SELECTOR, "#points tr.chosen th")
+        assert [row.text for row in marked] == [name]
+        assert complaints(opened) == []
+
+    def test_click_in_the_table_chooses(self, opened: WebDriver) -> None:
+        button = opened.find_elements(By.CSS_SELECTOR, "button.point")[5]
+        name = button.text
+        opened.execute_script("arguments[0].click()", button)
+        assert opened.find_element(By.ID, "choice").get_attribute("value") == name
+
+    def test_click_on_a_mark_chooses(self, opened: WebDriver) -> None:
+        opened.execute_script(
+            """const event = { points: [{ customdata: arguments[0] }] };
+            document.querySelector("[data-figure]").emit("plotly_click", event);""",
+            opened.find_elements(By.CSS_SELECTOR, "button.point")[6].text,
+        )
+        assert opened.find_element(By.ID, "choice").get_property("selectedIndex") == 6
+
+    def test_panels_zoom_together(self, opened: WebDriver) -> None:
+        ranges = opened.execute_async_script(
+            """const [done] = arguments;
+            const plot = document.getElementById("series");
+            Plotly.relayout(plot, {"xaxis.range": [0.5, 1]}).then(() => done(
+              Object.keys(plot._fullLayout).filter((name) => /^xaxis/.test(name))
+                .map((name) => Array.from(plot._fullLayout[name].range))));"""
+        )
+        assert ranges == [[0.5, 1]]
+
+
+class TestSorting:
+    def test_numbers_by_value_and_nothing_last(self, opened: WebDriver) -> None:
+        press(opened, "steady")
+        values = column(opened, "steady")
+        assert values[-1] == "–"
+        numbers = [float(text) for text in values[:-1]]
+        assert numbers == sorted(numbers)
+        press(opened, "steady")
+        values = column(opened, "steady")
+        assert values[-1] == "–"
+        assert [float(text) for text in values[:-1]] == sorted(numbers, reverse=True)
+
+    def test_buffers_by_size(self, opened: WebDriver) -> None:
+        press(opened, "rmem")
+        assert list(dict.fromkeys(column(opened, "rmem"))) == ["256KiB", "512KiB", "1MiB", "default"]
+
+    def test_order_is_told_to_everyone(self, opened: WebDriver) -> None:
+        press(opened, "cc")
+        (head,) = opened.find_elements(By.CSS_SELECTOR, "#points th[aria-sort]")
+        assert head.get_attribute("aria-sort") == "ascending"
+        assert head.text == "cc"
+
+    def test_keyboard_is_enough(self, opened: WebDriver) -> None:
+        button = opened.find_elements(By.CSS_SELECTOR, "#points thead button")[1]
+        button.send_keys(Keys.ENTER)
+        assert column(opened, "rmem")[0] == "256KiB"
+
+
+class TestLooks:
+    def test_text_of_figures_follows_dark_and_paper(self, opened: WebDriver) -> None:
+        def colour() -> str:
+            return str(opened.execute_script('return document.getElementById("series").layout.font.color'))
+
+        light = colour()
+        prefer(opened, "dark")
+        try:
+            opened.refresh()
+            assert colour() != light
+            opened.execute_script('dispatchEvent(new Event("beforeprint"))')
+            assert colour() == light
+            opened.execute_script('dispatchEvent(new Event("afterprint"))')
+            assert colour() != light
+        finally:
+            prefer(opened, "light")
+
+    def test_small_screen_scrolls_and_does_not_zoom(self, opened: WebDriver) -> None:
+        emulate(opened, 390)
+        try:
+            opened.refresh()
+            assert opened.execute_script('return document.getElementById("series").layout.dragmode') is False
+        finally:
+            opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})  # type: ignore[attr-defined]
+
+
+def prefer(browser: WebDriver, scheme: str) -> None:
+    """Say which colour scheme the reader prefers."""
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})  # type: ignore[attr-defined]
+
+
+def emulate(browser: WebDriver, width: int) -> None:
+    """Give the page a screen of that width."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)  # type: ignore[attr-defined]
