@@ -32,8 +32,8 @@ packets, which is what a shaper costs."""
 _TICK_S = 64e-9
 """Scheduler time of `tc` and the kernel: PSCHED_SHIFT 6 (include/net/pkt_sched.h)."""
 
-_TICKS_PER_US = 1e-6 / _TICK_S
-"""`tc` cuts a burst to whole microseconds of line rate (tc_calc_xmittime)."""
+_BURST_TOLERANCE_TICKS = 1e-6 / _TICK_S + 2
+"""`tc` cuts a burst to whole microseconds of line rate, and these to whole ticks (tc_calc_xmittime)."""
 
 HTB_HANDLE = 0x00010000
 HTB_CLASS = 0x00010001
@@ -209,9 +209,9 @@ def differences(
             buffer_ticks, cbuffer_ticks = struct.unpack_from(
                 "=II", netlink.attributes(htb[0]["options"])[1], 24
             )
-            ticks = egress["burst_bytes"] * 8 / egress["rate_bps"] / _TICK_S
-            check("htb burst (ticks of 64 ns)", round(ticks), buffer_ticks, _TICKS_PER_US)
-            check("htb cburst (ticks of 64 ns)", round(ticks), cbuffer_ticks, _TICKS_PER_US)
+            ticks = round(egress["burst_bytes"] / (int(egress["rate_bps"]) // 8) / _TICK_S)
+            check("htb burst (ticks of 64 ns)", ticks, buffer_ticks, _BURST_TOLERANCE_TICKS)
+            check("htb cburst (ticks of 64 ns)", ticks, cbuffer_ticks, _BURST_TOLERANCE_TICKS)
     if netem_words(egress):
         netem = by_handle.get(NETEM_HANDLE)
         if netem is None or netem["kind"] != "netem":

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lab.errors import UnitError
-from lab.knobs import INTEGER_KNOBS, PATH_KNOBS, Knob, QueueSize
+from lab.knobs import INTEGER_KNOBS, LARGEST_QUEUE_BYTES, PATH_KNOBS, Knob, QueueSize
 
 KNOBS = list(PATH_KNOBS.values())
 QUEUE = PATH_KNOBS["queue"]
@@ -195,6 +195,9 @@ class TestRanges:
 
 
 class TestQueue:
+    def test_largest_is_what_32_bits_hold(self) -> None:
+        assert LARGEST_QUEUE_BYTES == 4_294_967_295
+
     @pytest.mark.parametrize(
         ("text", "queue", "canonical"),
         [

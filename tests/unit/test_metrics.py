@@ -164,12 +164,24 @@ class TestFlows:
         (flow,) = metrics.flows(rows, outcome(None), None)
         assert flow.delivery.at(10) == 10e6 - 300
 
-    def test_counts_from_the_first_sample(self) -> None:
-        rows = even_flow(0, 8e6)
+    def test_greeting_before_the_load_is_neither_counted_nor_its_begin(self) -> None:
+        """iperf3 sends a cookie of 37 bytes on every connection before it starts."""
+        rows = even_flow(0, 8e6, begin_s=2.5)
         for row in rows:
-            row["tcpi_bytes_received"] += 37  # a cookie, before the load
+            if row["end"] == "receiver":
+                row["tcpi_bytes_received"] += 37
+            else:
+                row["tcpi_bytes_sent"] += 37
+                row["tcpi_busy_time"] += 200_000
         (flow,) = metrics.flows(rows, outcome(None), None)
-        assert flow.delivery.at(10) == 10e6
+        assert flow.first_data_s == pytest.approx(2.5)
+        assert flow.delivery.at(2.5) == 0
+        assert flow.delivery.at(10) == 7.5e6
+
+    def test_greeting_alone_is_no_data(self) -> None:
+        rows = [row | ({"tcpi_bytes_sent": 37} if row["end"] == "sender" else {}) for row in even_flow(0, 0)]
+        with pytest.raises(MeasurementError, match="flow 0 sent no data"):
+            metrics.flows(rows, outcome(None), None)
 
     def test_two_flows_are_told_apart_and_summed(self) -> None:
         rows = even_flow(0, 8e6) + even_flow(1, 2e6, begin_s=4.0)

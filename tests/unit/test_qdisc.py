@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lab import qdisc
@@ -72,6 +72,16 @@ class TestCommands:
     @pytest.mark.parametrize("egress", [{}, WAN | {"delay_s": 0.0}, {"limit_packets": 1000}, GBIT])
     def test_no_netem_where_nothing_needs_it(self, egress: dict[str, Any]) -> None:
         assert qdisc.netem_words(egress) == ""
+
+
+class TestHandles:
+    def test_are_those_of_the_commands(self) -> None:
+        """A handle is major:minor, both hexadecimal, 16 bits each."""
+        assert (qdisc.HTB_HANDLE, qdisc.HTB_CLASS) == (0x1_0000, 0x1_0001)
+        assert (qdisc.QUEUE_HANDLE, qdisc.NETEM_HANDLE) == (0x10_0000, 0x20_0000)
+        words = " ".join(qdisc.egress_commands("eth0", EGRESS["rate_and_bytes"])).split()
+        assert {"1:", "1:1", "10:"} <= set(words)
+        assert "20:" in qdisc.egress_commands("eth0", EGRESS["delay_alone"])[0].split()
 
 
 class TestBurst:
@@ -139,8 +149,8 @@ def counters(
 def htb_class(rate_bps: float, burst_bytes: int, *, ceil_bps: float | None = None) -> bytes:
     """Return what htb answers: struct tc_htb_opt and, for what 32 bits cannot hold, the 64-bit rates."""
     rate, ceil = int(rate_bps) // 8, int(ceil_bps or rate_bps) // 8
-    microseconds = int(burst_bytes * 8 / rate_bps * 1e6)  # tc cuts it to whole ones
-    ticks = round(microseconds * 1000 / 64)
+    microseconds = int(1e6 * (burst_bytes / rate))  # tc cuts it to whole ones, and these to whole ticks
+    ticks = int(microseconds * 15.625)
     spec = [struct.pack("=BBHhHI", 0, 1, 0, 0, 0, min(speed, 2**32 - 1)) for speed in (rate, ceil)]
     options = attribute(1, b"".join(spec) + struct.pack("=5I", ticks, ticks, 1514, 0, 0))
     for kind, speed in ((6, rate), (7, ceil)):
@@ -245,7 +255,9 @@ class TestDifferences:
     def test_none_where_the_kernel_did_as_told(self, name: str) -> None:
         assert qdisc.differences(EGRESS[name], *answers(EGRESS[name])) == []
 
-    @given(st.floats(1e6, 400e9), st.integers(576, 9000), st.booleans())
+    @given(st.floats(1e5, 400e9), st.integers(576, 9000), st.booleans())
+    @example(18_568_142_557.0, 576, False)  # tc cuts nearly a whole microsecond off
+    @example(1_441_271.0, 1500, True)  # and a part of a byte a second
     def test_none_at_any_rate(self, rate_bps: float, mtu_bytes: int, offloads: bool) -> None:
         burst = qdisc.burst_bytes(rate_bps, mtu_bytes, offloads)
         egress = {"rate_bps": int(rate_bps), "burst_bytes": burst, "mtu_bytes": mtu_bytes}

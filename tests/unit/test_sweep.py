@@ -277,6 +277,14 @@ class TestTooManyPoints:
             points(study(sweep=listed), seeds=seeds)
         assert str(refused.value) == "sweep: over 100000 points in one run; sweep fewer values"
 
+    def test_bound_is_inclusive_and_counts_seeds(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        swept = study(sweep=({"rtt": ["1ms"]}, {"flows": ["1", "2"]}))
+        monkeypatch.setattr(sweep, "MOST_POINTS", 6)
+        assert len(points(swept, seeds=(1, 2))) == 6
+        monkeypatch.setattr(sweep, "MOST_POINTS", 5)
+        with pytest.raises(SpecError, match="over 5 points"):
+            points(swept, seeds=(1, 2))
+
     def test_counts_equal_values_once(self) -> None:
         assert len(points(study(sweep=({"flows": ["1"] * 400, "mtu": ["1500"] * 400},)))) == 1
 

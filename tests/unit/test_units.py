@@ -226,6 +226,15 @@ class TestProbability:
         with pytest.raises(UnitError, match=r"0\.1%"):
             units.parse_probability(text)
 
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [("0.1", "it may be a fraction or percent"), ("5s", "'s' is not a unit of a probability")],
+    )
+    def test_says_why(self, text: str, why: str) -> None:
+        with pytest.raises(UnitError) as refused:
+            units.parse_probability(text)
+        assert str(refused.value) == f"{text!r}: {why}; write it in percent, such as 0.1%"
+
     @pytest.mark.parametrize("text", ["-1%", "100.0000001%", "1000%"])
     def test_refuses_what_is_no_probability(self, text: str) -> None:
         with pytest.raises(UnitError, match="between 0% and 100%"):

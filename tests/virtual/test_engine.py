@@ -57,16 +57,12 @@ def test_an_agent_that_fails_says_why(engine, kernel, tmp_path):
     assert processes_with(str(tmp_path)) == []
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [("import os; os._exit(3)", "Attempted to kill init"), ("held = [b'x' * 2**20 for _ in range(2000)]", "Out of memory|out of memory")],
-)
-def test_a_kernel_that_panics_shows_its_console(engine, kernel, tmp_path, code, words):
+def test_a_kernel_that_panics_shows_its_console(engine, kernel, tmp_path):
     topology = tmp_path / "topology.py"
-    topology.write_text(code)
+    topology.write_text("import os; os._exit(3)")
     spec = agent_spec()
     spec["topology"]["file"] = str(topology)
-    with pytest.raises(GuestError, match=rf"(?s)console's last lines.*({words})"):
+    with pytest.raises(GuestError, match=r"(?s)console's last lines.*Attempted to kill init"):
         start(engine, kernel, tmp_path, spec)
     assert processes_with(str(tmp_path)) == []
 
