@@ -61,7 +61,7 @@ def words(command: argparse.ArgumentParser) -> str:
     for action in command._actions:
         if isinstance(action, argparse._HelpAction):
             continue
-        metavar = str(action.metavar or "")
+        metavar = "" if action.nargs == 0 else str(action.metavar or action.dest.upper())
         if action.choices:
             metavar = "|".join(map(str, action.choices))
         word = " ".join([*action.option_strings, metavar]).strip()

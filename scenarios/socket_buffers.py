@@ -38,7 +38,7 @@ flight.
         "rate": "1gbit",
         "rtt": "200ms",
         "queue": "2bdp",
-        "duration": "10s",
+        "duration": "6s",
         "wmem": "100MiB",
         "rmem": "100MiB",
     },
@@ -74,11 +74,11 @@ flight.
     ),
     figures=(
         Figure(
-            "Goodput against the receive buffer (wmem 100 MiB)",
+            "Goodput against the receive buffer",
             x="rmem",
             by=("cc", "kernel", "adv_win_scale"),
         ),
-        Figure("Goodput against the send buffer (rmem 100 MiB)", x="wmem", by=("cc", "kernel")),
+        Figure("Goodput against the send buffer", x="wmem", by=("cc", "kernel")),
     ),
     presets={
         "published": Preset(

@@ -93,6 +93,7 @@ class TestCommand:
     ) -> None:
         program, *words = shlex.split(describe(settings, seeds, preset)["command"])
         assert program == "wanlab"
+        assert ("--repeat" in words) is (len(seeds) > 1)
         arguments = parser().parse_args(words)
         assert arguments.command == "run"
         assert arguments.scenario == tmp_path / "my studies" / "study.py"

@@ -100,6 +100,20 @@ class TestChance:
         with pytest.raises(MeasurementError):
             judge(point, [0.195], train(point))
 
+    @pytest.mark.parametrize(("queue", "measured"), [("4p", False), ("11p", False), ("12p", True)])
+    def test_train_that_is_hardly_longer_than_a_burst_says_nothing(
+        self, make_point: MakePoint, queue: str, measured: bool
+    ) -> None:
+        point = make_point(queue=queue)
+        assert pathcheck.burst_packets(point) == 3
+        assert (judge(point, [0.2], train(point)).rate_bps is not None) is measured
+
+    def test_packets_of_one_instant_count_once(self, make_point: MakePoint) -> None:
+        """An offload hands packets over in pairs; the time of a pair is that of its first."""
+        point = make_point()
+        pairs = [(number, train(point)[number - number % 2][1]) for number, _ns in train(point)]
+        assert judge(point, [0.2], pairs).rate_bps == pytest.approx(1e9, rel=1e-3)
+
     def test_slow_sender_says_nothing_of_the_link(self, make_point: MakePoint) -> None:
         point = make_point()
         arrivals = train(point, rate_bps=5e8)

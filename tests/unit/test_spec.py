@@ -1,0 +1,137 @@
+"""What the agent is told: settings where they belong, delays that add up, room for all that may be held."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab import spec
+from lab.knobs import PATH_KNOBS
+from lab.model.windows import Release
+from lab.setting import setting
+from lab.sweep import Point
+
+MakePoint = Callable[..., Point]
+MIB = 2**20
+
+
+def told(point: Point) -> dict[str, Any]:
+    return spec.agent_spec(point, teardown=False)
+
+
+class TestAgentSpec:
+    def test_is_json(self, make_point: MakePoint) -> None:
+        whole = told(make_point(adv_win_scale="-2", loss="0.1%", bytes="1GiB"))
+        assert json.loads(json.dumps(whole)) == whole
+
+    @pytest.mark.parametrize("teardown", [True, False])
+    def test_teardown_is_the_engine_s_wish(self, make_point: MakePoint, teardown: bool) -> None:
+        assert spec.agent_spec(make_point(), teardown=teardown)["teardown"] is teardown
+
+    def test_names_a_topology_that_is_there(self, make_point: MakePoint) -> None:
+        topology = told(make_point())["topology"]
+        assert f"class {topology['name']}(" in Path(topology["file"]).read_text()
+
+    def test_load(self, make_point: MakePoint) -> None:
+        load = told(make_point(flows="4", bytes="1MB", cc="bbr", duration="3s", workload="http"))["workload"]
+        assert (load["kind"], load["flows"], load["bytes"], load["cc"]) == ("http", 4, 10**6, "bbr")
+        assert (load["duration_s"], load["limit_ns"]) == (3.0, 3 * 10**9)
+
+    def test_samples_are_two_hundred_unless_told(self, make_point: MakePoint) -> None:
+        assert told(make_point(duration="12s"))["probes"]["interval_ns"] == 60_000_000
+        assert told(make_point(interval="5ms"))["probes"]["interval_ns"] == 5_000_000
+
+    def test_bottleneck_is_where_the_recipe_puts_it(self, make_point: MakePoint) -> None:
+        assert told(make_point())["probes"]["queues"] == ["r1"]
+        assert told(make_point(recipe="leaf"))["probes"]["queues"] == ["snd"]
+
+    @pytest.mark.parametrize("workload", ["bulk", "iperf3", "http"])
+    def test_kernel_is_given_longer_than_the_load(self, make_point: MakePoint, workload: str) -> None:
+        whole = told(make_point(rtt="20s", duration="1h", workload=workload))
+        assert whole["virtual_limit_ns"] > whole["workload"]["limit_ns"] >= 3600 * 10**9
+
+
+class TestDelays:
+    @given(st.integers(0, 20_000_000))
+    def test_add_up_to_the_rtt_in_whole_microseconds(self, rtt_us: int) -> None:
+        knobs = {name: knob.default for name, knob in PATH_KNOBS.items()} | {"rtt": f"{rtt_us}us"}
+        params = spec.topology(Point(knobs, "virtual", 1))["params"]
+        out_us, back_us = params["delay_out_s"] * 1e6, params["delay_back_s"] * 1e6
+        assert round(out_us) + round(back_us) == rtt_us
+        assert max(abs(out_us - round(out_us)), abs(back_us - round(back_us))) < 1e-6
+        assert 0 <= round(out_us) - round(back_us) <= 1
+
+    def test_hosts_run_at_ten_times_the_bottleneck(self, make_point: MakePoint) -> None:
+        assert spec.topology(make_point())["params"]["access_bps"] == 10e9
+        assert spec.topology(make_point(rate="400gbit"))["params"]["access_bps"] == 800e9
+        assert spec.topology(make_point(recipe="leaf"))["params"]["access_bps"] is None
+
+
+class TestSysctls:
+    def test_of_the_sender_and_of_the_receiver(self, make_point: MakePoint) -> None:
+        point = make_point(wmem="50MiB", rmem="max=25MiB", cc="bbr", adv_win_scale="-2")
+        settings = spec.sysctls(point)
+        assert settings["snd"] == {
+            "net.ipv4.tcp_congestion_control": "bbr",
+            "net.ipv4.tcp_wmem": f"{50 * MIB} {50 * MIB} {50 * MIB}",
+            "net.ipv4.tcp_rmem": "4096 131072 6291456",
+        }
+        assert settings["rcv"] == {
+            "net.ipv4.tcp_congestion_control": "bbr",
+            "net.ipv4.tcp_wmem": "4096 16384 4194304",
+            "net.ipv4.tcp_rmem": f"4096 131072 {25 * MIB}",
+            "net.ipv4.tcp_adv_win_scale": "-2",
+        }
+
+    def test_that_were_not_asked_for_are_left_alone(self, make_point: MakePoint) -> None:
+        assert "net.ipv4.tcp_adv_win_scale" not in spec.sysctls(make_point())["rcv"]
+
+    def test_tcp_memory_never_binds(self, make_point: MakePoint) -> None:
+        point = make_point(rmem="1GiB", wmem="1GiB", rate="100gbit", flows="2")
+        low, pressure, high = map(int, spec.sysctls(point)[""]["net.ipv4.tcp_mem"].split())
+        assert low == pressure == high
+        assert high * 4096 == spec.guest_memory_bytes(point)
+
+
+class TestMemory:
+    @given(
+        st.sampled_from(["1mbit", "1gbit", "100gbit", "400gbit"]),
+        st.sampled_from(["0", "1ms", "200ms", "2s"]),
+        st.sampled_from(["default", "25MiB", "max=1GiB", "2147483647B"]),
+        st.sampled_from(["1", "10", "1000"]),
+        st.sampled_from(["auto", "1000p", "1MB"]),
+    )
+    def test_holds_what_is_in_flight(self, rate: str, rtt: str, buffer: str, flows: str, queue: str) -> None:
+        chosen = {"rate": rate, "rtt": rtt, "rmem": buffer, "wmem": buffer, "flows": flows, "queue": queue}
+        point = Point({name: knob.default for name, knob in PATH_KNOBS.items()} | chosen, "virtual", 1)
+        size = spec.guest_memory_bytes(point)
+        window = min(point.triple("rmem").maximum, point.triple("wmem").maximum, 2**30)
+        in_flight = min(point.rate_bps * point.rtt_s / 8, window * int(flows))
+        assert size % 2**22 == 0
+        assert size >= 192 * MIB + in_flight
+
+    def test_grows_with_the_buffers_until_the_path_is_full(self, make_point: MakePoint) -> None:
+        sizes = [
+            spec.guest_memory_bytes(make_point(rmem=f"{size}MiB", wmem=f"{size}MiB"))
+            for size in (1, 50, 500, 2000)
+        ]
+        assert sizes[0] < sizes[1] < sizes[2] == sizes[3]
+
+
+def test_model_is_told_what_the_agent_is(make_point: MakePoint) -> None:
+    point = make_point(
+        **{"rate": "10mbit", "rtt": "30ms", "rmem": "25MiB", "wmem": "max=50MiB", "adv_win_scale": "2"},
+        **{"mtu": "9000", "offloads": "on", "cc": "bbr", "loss": "0.1%", "flows": "3"},
+    )
+    given_setting = setting(point, Release(6, 1))
+    assert (given_setting.rate_bps, given_setting.rtt_s, given_setting.loss) == (10e6, 0.03, 0.001)
+    assert (given_setting.rmem.maximum, given_setting.wmem) == (25 * MIB, (4096, 16384, 50 * MIB))
+    assert (given_setting.adv_win_scale, given_setting.mtu_bytes, given_setting.offloads) == (2, 9000, True)
+    assert (given_setting.cc, given_setting.flows, given_setting.release) == ("bbr", 3, (6, 1))
+    assert setting(make_point(), Release(6, 1)).adv_win_scale == 1
