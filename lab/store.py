@@ -13,6 +13,7 @@ root and no engine.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lab import schema
-from lab.errors import StoreError
+from lab.errors import LabError, PreconditionError, StoreError
 
 Row = dict[str, Any]
 
@@ -88,14 +89,16 @@ class RunFolder:
             aside.write_bytes(data)
             aside.replace(self.path / name)
         except OSError as refused:
-            raise StoreError(
-                f"{self.path}: cannot be written ({refused.strerror}); choose another --out or make room"
+            raise _refusal(
+                refused,
+                f"{self.path}: cannot be written ({refused.strerror}); choose another --out or make room",
             ) from refused
 
     def put_point(
         self, point: str, tables: Mapping[str, Sequence[Row]], outcome: Mapping[str, Any] | None
     ) -> None:
-        """Store one point in the place of what was there. Raises StoreError; then nothing has changed."""
+        """Store one point in the place of what was there. Raises StoreError or, on a full disk,
+        PreconditionError; then nothing has changed."""
         aside = self.path / f".point-{point}.{os.getpid()}"
         try:
             self.points_path.mkdir(parents=True, exist_ok=True)
@@ -118,8 +121,8 @@ class RunFolder:
             shutil.rmtree(old, ignore_errors=True)
         except OSError as refused:
             shutil.rmtree(aside, ignore_errors=True)
-            raise StoreError(
-                f"{self.path}: point {point} cannot be stored ({refused.strerror}); make room and run again"
+            raise _refusal(
+                refused, f"{self.path}: point {point} cannot be stored ({refused}); make room and run again"
             ) from refused
 
     def sweep_leftovers(self) -> None:
@@ -170,6 +173,12 @@ def _json(file: Path, mend: str) -> dict[str, Any]:
     if not isinstance(held, dict):
         raise StoreError(f"{file}: holds a JSON {type(held).__name__} and not an object; {mend}")
     return held
+
+
+def _refusal(refused: OSError, sentence: str) -> LabError:
+    """Return the error for a refused write: a full disk is what the machine lacks, the rest is bad input."""
+    full = refused.errno in (errno.ENOSPC, errno.EDQUOT) or f"errno {errno.ENOSPC}]" in str(refused)
+    return PreconditionError(sentence) if full else StoreError(sentence)
 
 
 def _rows(file: Path) -> list[Row]:

@@ -30,8 +30,8 @@ PYTHON = "/usr/bin/python3"
 START_NS = 1_700_000_000 * 10**9
 """What the virtual clock shows at boot; any constant does."""
 
-_TRACE = re.compile(r"\[<[0-9a-f]+>\]|^(<\d>)? ?[0-9a-f]{8}( [0-9a-f]{8})+$|Call Trace:|Stack:")
-"""Addresses, which tell a reader nothing; a panic's sentence stands before them."""
+_TRACE = re.compile(r"\[<[0-9a-f]+>\]|^(<\d>)? ?[0-9a-f]{8}( [0-9a-f]{8})+$|Call Trace:|Stack:|^<7>")
+"""Addresses and debugging words, which tell a reader nothing."""
 
 HERE = "/proc/self/cwd"
 """The point's folder, by a name that is the same for every point."""
@@ -189,7 +189,7 @@ def _end(process: subprocess.Popen[bytes], *, wait: bool = True) -> None:
 
 def _tail(folder: Path) -> str:
     """Return the last lines that the kernel and the agent wrote, for a reader."""
-    files = (folder / "out" / "agent.txt", folder / "console.txt")
+    files = (folder / "console.txt", folder / "out" / "agent.txt")
     text = b"\n".join(file.read_bytes()[-20000:] for file in files if file.exists()).decode(errors="replace")
     lines = [re.sub(r"[^\x20-\x7e]", "", line).rstrip() for line in text.splitlines()]
     lines = [line for line in lines if line and not _TRACE.search(line)]

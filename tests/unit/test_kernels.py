@@ -6,11 +6,13 @@ import fcntl
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tarfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -70,7 +72,7 @@ def tree(tmp_path: Path) -> Path:
         "refused": "CONFIG_TCP_CONG_BBR3=y\nCONFIG_NET_SCH_DUALPI2=y\n",
         "arch/um/Makefile": "",
         "arch/um/Kconfig": KCONFIG,
-        "arch/um/os-Linux/util.c": before_patch(recipe.load_recipe().patches[0][1]),
+        **{name: text for _, patch in recipe.load_recipe().patches for name, text in before_patch(patch)},
         "drivers/x.c": "int x;\n",
     }.items():
         put(tree / name, text)
@@ -83,10 +85,18 @@ def put(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def before_patch(patch: str) -> str:
-    """Return the text that a patch of one hunk applies to."""
-    hunk = patch[patch.index("\n@@ ") + 1 :].splitlines()[1:]
-    return "\n" * 96 + "".join(f"{line[1:]}\n" for line in hunk if not line.startswith("+"))
+def before_patch(patch: str) -> Iterator[tuple[str, str]]:
+    """Yield each file that a patch touches, with a text that its hunks apply to."""
+    for part in patch.split("\n--- a/")[1:]:
+        name, *lines = part.splitlines()
+        text: list[str] = []
+        for line in lines[1:]:
+            start = re.match(r"@@ -(\d+)", line)
+            if start:
+                text += [""] * (int(start[1]) - 1 - len(text))
+            elif not line.startswith("+"):
+                text.append(line[1:])
+        yield name, "".join(f"{line}\n" for line in text)
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int, str]]:

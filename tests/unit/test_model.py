@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -139,7 +140,32 @@ class TestMeasured:
         assert prediction.predicted_goodput_bps == pytest.approx(measured_mbps * 1e6, rel=0.05)
 
 
+class TestSentence:
+    @pytest.mark.parametrize(
+        ("changes", "sentence"),
+        [
+            ({}, "The link binds: 956.4 Mbit/s of payload is what its rate leaves."),
+            (
+                {"rmem": triple(25 * MIB), "release": L61},
+                "The receive window binds: 13107200 bytes of a BDP of 25000000 bytes give 524.3 Mbit/s.",
+            ),
+            (
+                {"wmem": memory.DEFAULTS["wmem"]},
+                "The send buffer binds: it keeps 2825287 bytes in flight of a BDP of 25000000 bytes,"
+                " which gives 113 Mbit/s.",
+            ),
+        ],
+    )
+    def test_says_the_numbers(self, changes: dict[str, Any], sentence: str) -> None:
+        wide = Setting(rate_bps=1e9, rtt_s=0.2, release=L612, rmem=triple(100 * MIB), wmem=triple(100 * MIB))
+        assert predict(replace(wide, **changes)).sentence == sentence
+
+
 class TestWindowRule:
+    def test_overhead_of_a_segment_on_a_veth(self) -> None:
+        """struct sk_buff, its head with the headers, struct skb_shared_info."""
+        assert windows.SKB_OVERHEAD_BYTES == 256 + 256 + 320
+
     @pytest.mark.parametrize(
         ("adv_win_scale", "window"),
         [(1, 3145728), (2, 4718592), (3, 5505024), (0, 6291456), (-1, 3145728), (-2, 1572864), (-31, 0)],

@@ -119,6 +119,14 @@ class TestChance:
         arrivals = train(point, rate_bps=5e8)
         assert judge(point, [0.2], arrivals, arrivals[-1][1] - arrivals[0][1]).rate_bps is None
 
+    @pytest.mark.parametrize(("speed", "measured"), [(1.9, False), (2.1, True)])
+    def test_sender_has_to_be_twice_as_fast_as_the_link(
+        self, make_point: MakePoint, speed: float, measured: bool
+    ) -> None:
+        point = make_point()
+        sent_ns = round(pathcheck.train_packets(point) * 1514 * 8 / (speed * 1e9) * 1e9)
+        assert (judge(point, [0.2], train(point), sent_ns).rate_bps is not None) is measured
+
 
 class TestTrain:
     @given(
@@ -143,6 +151,21 @@ class TestTrain:
             assert packets <= int(point.queue["limit"])
         else:
             assert packets == 1 or packets * wire <= int(point.queue["limit"])
+
+    @pytest.mark.parametrize(
+        ("knobs", "packets"),
+        [
+            ({}, 6 * 3 + 64),
+            ({"queue": "10p"}, 10),
+            ({"queue": "15140B"}, 10),
+            ({"recipe": "leaf", "leaf_limit": "7", "queue": "10p"}, 7),
+            ({"rate": "100kbit"}, 16),  # 25 kB in two seconds
+            ({"rate": "10kbit"}, 4),
+            ({"rate": "100gbit"}, 6 * (250_000 // 1514 + 1) + 64),
+        ],
+    )
+    def test_length(self, make_point: MakePoint, knobs: dict[str, str], packets: int) -> None:
+        assert pathcheck.train_packets(make_point(**knobs)) == packets
 
     @pytest.mark.parametrize("rate", ["10mbit", "1gbit", "40gbit", "400gbit"])
     def test_outlasts_the_burst(self, make_point: MakePoint, rate: str) -> None:

@@ -342,6 +342,14 @@ class TestDifferences:
         options = htb_class(400e9, 10**6)
         assert qdisc.htb_rate_bytes_per_s(options) == (50_000_000_000, 50_000_000_000)
 
+        options = htb_class(200e9, 10**6, ceil_bps=400e9)
+        assert qdisc.htb_rate_bytes_per_s(options) == (25_000_000_000, 50_000_000_000)
+
+    def test_reads_delays_to_the_nanosecond(self) -> None:
+        """The older field counts in 64 ns, which a microsecond is no multiple of."""
+        settings = qdisc.netem_settings(netem({"delay_s": 1e-6, "jitter_s": 3e-6}))
+        assert (settings["delay_ns"], settings["jitter_ns"]) == (1000, 3000)
+
     def test_reads_delays_of_a_kernel_without_64_bit_times(self) -> None:
         settings = qdisc.netem_settings(netem({"delay_s": 0.1, "jitter_s": 0.001})[:24])
         assert (settings["delay_ns"], settings["jitter_ns"], settings["reorder"]) == (
