@@ -85,7 +85,8 @@ def main() -> None:
     for knobs, offloads, repetitions in PATHS:
         for setting in offloads:
             point = make(**knobs, offloads=setting, **AMPLE)
-            best = min((run(engine, point, cpus[0]) for _ in range(repetitions)), key=lambda t: t.engine_s)
+            timed = [run(engine, point, cpus[0]) for _ in range(repetitions)]
+            best = min(timed, key=lambda t: t.engine_s)
             lines.append(
                 f"| {knobs['rate']} x {knobs['rtt']} | {knobs['duration']} | {setting} | {best.engine_s:.2f}"
                 f" | {point.duration_s / best.engine_s:.1f} | {best.steady_bps / 1e9:.4g} Gbit/s"
