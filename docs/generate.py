@@ -88,7 +88,7 @@ def fill(text: str, name: str, body: str) -> str:
 
 
 def pages() -> Iterator[tuple[Path, str, str]]:
-    """Yield every page of the reference that has generated parts: path, text as it is, text as it should be."""
+    """Yield every reference page with generated parts: path, text as it is, text as it should be."""
     for file, parts in PARTS.items():
         path = REFERENCE / file
         there = path.read_text(encoding="utf-8")
