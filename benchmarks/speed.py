@@ -113,7 +113,8 @@ def main() -> None:
         " (decoding, metrics, digest).",
         "",
         f"Two points of 1 Gbit/s x 20 ms, 5 s: {after_another_s:.2f} s one after the other,"
-        f" {side_by_side_s:.2f} s side by side on two CPUs: {after_another_s / side_by_side_s:.2f} times the pace.",
+        f" {side_by_side_s:.2f} s side by side on two CPUs:"
+        f" {after_another_s / side_by_side_s:.2f} times the pace.",
         "",
     ]
     OUT.write_text("\n".join(lines))
