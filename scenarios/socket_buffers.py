@@ -38,7 +38,7 @@ flight.
         "rate": "1gbit",
         "rtt": "200ms",
         "queue": "2bdp",
-        "duration": "6s",
+        "duration": "5s",
         "wmem": "100MiB",
         "rmem": "100MiB",
     },

@@ -48,16 +48,16 @@ class Recorder:
             deadline_ns = min(deadline_ns + self._interval_ns, end_ns)
             clock.sleep_until_ns(deadline_ns)
             self._sample()
-        for probe in self._last:
-            self._take(*probe)
+        self._take(self._last)
 
     def _sample(self) -> None:
-        for probe in self._probes:
-            self._take(*probe)
+        self._take(self._probes)
 
-    def _take(self, kind: int, node: int, probe: Any) -> None:
+    def _take(self, probes: list[tuple[int, int, Any]]) -> None:
+        """Read probes as one sample: in virtual time reading takes none, and each look at the clock costs."""
         instant_ns = clock.now_ns() - self._origin_ns
-        self._frames.append(frames.pack(kind, node, instant_ns, probe.read()))
+        for kind, node, probe in probes:
+            self._frames.append(frames.pack(kind, node, instant_ns, probe.read()))
 
     def frames(self) -> bytes:
         """Return everything recorded."""
