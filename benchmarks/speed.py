@@ -29,7 +29,7 @@ PATHS = (
     ({"rate": "100mbit", "rtt": "40ms", "duration": "30s"}, ("off", "on"), 3),
     ({"rate": "1gbit", "rtt": "200ms", "duration": "20s"}, ("off", "on"), 3),
     ({"rate": "10gbit", "rtt": "100ms", "duration": "10s"}, ("off", "on"), 2),
-    ({"rate": "100gbit", "rtt": "100ms", "duration": "10s"}, ("off", "on"), 1),
+    ({"rate": "100gbit", "rtt": "100ms", "duration": "3s"}, ("off", "on"), 1),
 )
 
 

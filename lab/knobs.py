@@ -18,6 +18,10 @@ from lab.errors import UnitError
 RATE_RANGE_BPS = (1e3, 400e9)
 LONGEST_DELAY_S = 10.0
 LARGEST_QUEUE_BYTES = 2**32 - 1
+DEFAULT_HZ = 250
+"""Timer frequency of a kernel whose address names none, see `lab.kernels`."""
+LEAST_BYTES = 1000
+"""Enough to tell a load from an application's greeting, see `lab.metrics`."""
 MOST_BYTES = 2**50
 
 
@@ -242,7 +246,7 @@ _KNOBS = (
         "bytes",
         "none",
         "bytes a flow; the point ends when they arrived, or after the duration",
-        _optional(_ranged(units.parse_size, 1, MOST_BYTES, units.format_size, "a size"), "none"),
+        _optional(_ranged(units.parse_size, LEAST_BYTES, MOST_BYTES, units.format_size, "a size"), "none"),
         _shown(units.format_size, "none"),
     ),
     Knob(
@@ -257,7 +261,7 @@ _KNOBS = (
         "6.12",
         "kernel of the lab: 6.12, 6.1 or one that you built",
         _word(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,47}", "the name of a kernel"),
-        str,
+        lambda name: str(name).removesuffix(f"@{DEFAULT_HZ}"),
     ),
 )
 

@@ -63,6 +63,11 @@ def judge(
         )
     if disturbed:
         return MeasuredPath(rtt_s, None)
+    if point.knobs["loss"] == "0%" and len(train) < train_packets(point):
+        raise MeasurementError(
+            f"the path lost {train_packets(point) - len(train)} of {train_packets(point)} packets"
+            " sent in one go, and no loss was asked for"
+        )
     rate_bps = train_rate_bps(point, train, train_sent_ns)
     if rate_bps is not None and abs(rate_bps / point.rate_bps - 1) > RATE_TOLERANCE:
         raise MeasurementError(

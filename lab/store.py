@@ -13,11 +13,13 @@ root and no engine.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,29 @@ class RunFolder:
             raise _refusal(
                 refused, f"{self.path}: point {point} cannot be stored ({refused}); make room and run again"
             ) from refused
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for one writer; the lock goes with its holder, however that ends.
+
+        Raises StoreError where another run is writing.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as refused:
+            raise _refusal(
+                refused, f"{self.path}: cannot be a run folder ({refused.strerror}); choose another --out"
+            ) from refused
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError as held:
+            raise StoreError(
+                f"{self.path}: another run is writing here; wait for its end or choose another --out"
+            ) from held
+        finally:
+            os.close(handle)
 
     def sweep_leftovers(self) -> None:
         """Remove what an interrupted writer left aside."""

@@ -110,32 +110,31 @@ def run(arguments: argparse.Namespace) -> int:
 
     name = f"{scenario.name}-{presets[0]}" if presets[0] else scenario.name
     folder = RunFolder(arguments.out or DEFAULT_RESULTS / name)
-    if arguments.fresh and (folder.path / "manifest.json").exists():
-        shutil.rmtree(folder.points_path, ignore_errors=True)
-        (folder.path / "manifest.json").unlink()
     written = manifest.describe(loaded, scenario, presets[0], settings, points, kernels)
-    manifest.claim(folder, written)
-
-    todo = run_module.missing(points, kernels, folder)
-    for note in dict.fromkeys(
-        note for p in points if (note := notes(p, Release.parse(kernels[p.knobs["kernel"]].release)))
-    ):
-        print(f"Note: {note}", file=sys.stderr)
-    with Progress(
-        total=len(points), kept=len(points) - len(todo), quiet=arguments.format == "json"
-    ) as progress:
-        run_module.run(
-            todo,
-            engine=engine,
-            kernels=kernels,
-            folder=folder,
-            jobs=min(jobs, max(1, len(todo))),
-            limits=limits,
-            notify=progress.notify,
-        )
-    rows = folder.rows("points", [point.id for point in points])
-    verdicts = expectations.check(scenario, rows)
-    manifest.finish(folder, written, verdicts)
+    with folder.locked():
+        if arguments.fresh and (folder.path / "manifest.json").exists():
+            shutil.rmtree(folder.points_path, ignore_errors=True)
+            (folder.path / "manifest.json").unlink()
+        manifest.claim(folder, written)
+        todo = run_module.missing(points, kernels, folder)
+        for note in dict.fromkeys(
+            note for p in points if (note := notes(p, Release.parse(kernels[p.knobs["kernel"]].release)))
+        ):
+            print(f"Note: {note}", file=sys.stderr)
+        kept = len(points) - len(todo)
+        with Progress(total=len(points), kept=kept, quiet=arguments.format == "json") as progress:
+            run_module.run(
+                todo,
+                engine=engine,
+                kernels=kernels,
+                folder=folder,
+                jobs=min(jobs, max(1, len(todo))),
+                limits=limits,
+                notify=progress.notify,
+            )
+        rows = folder.rows("points", [point.id for point in points])
+        verdicts = expectations.check(scenario, rows)
+        manifest.finish(folder, written, verdicts)
     return _say(arguments, folder, rows, verdicts, len(todo))
 
 

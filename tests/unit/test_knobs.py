@@ -167,8 +167,8 @@ class TestRanges:
             ("cc", "cubic; reboot", "cc: 'cubic; reboot' is not a congestion control"),
             ("cc", "a" * 16, f"cc: {'a' * 16!r} is not a congestion control"),
             ("kernel", "../6.12", "kernel: '../6.12' is not the name of a kernel"),
-            ("bytes", "0", "bytes: '0' is out of range; a size lies between 1B and 1048576GiB"),
-            ("bytes", "-1MB", "bytes: '-1MB' is out of range; a size lies between 1B and 1048576GiB"),
+            ("bytes", "0", "bytes: '0' is out of range; a size lies between 1KB and 1048576GiB"),
+            ("bytes", "-1MB", "bytes: '-1MB' is out of range; a size lies between 1KB and 1048576GiB"),
         ],
     )
     def test_refusal_names_knob_value_and_rule(self, name: str, text: str, message: str) -> None:
@@ -186,7 +186,7 @@ class TestRanges:
                 ("duration", "1h"),
                 ("interval", "100us"),
                 ("loss", "100%"),
-                ("bytes", "1B"),
+                ("bytes", "1KB"),
             ),
         ],
     )

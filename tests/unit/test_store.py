@@ -352,3 +352,11 @@ class TestOtherReaders:
         shutil.copytree(run / "points" / "aa", alone)
         assert len(pd.read_parquet(alone / "samples.parquet")) == 2
         assert json.loads((alone / "outcome.json").read_text()) == {}
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with folder.locked(), pytest.raises(StoreError, match="another run is writing here"), folder.locked():
+        pass
+    with folder.locked():
+        assert list(folder.path.iterdir()) == []
