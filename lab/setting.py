@@ -22,4 +22,5 @@ def setting(point: Point, release: Release) -> Setting:
         cc=point.knobs["cc"],
         loss=float(str(point.value("loss"))),
         flows=int(point.knobs["flows"]),
+        duration_s=point.duration_s,
     )

@@ -30,6 +30,7 @@ class Setting:
     cc: str = "cubic"
     loss: float = 0.0
     flows: int = 1
+    duration_s: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def predict(setting: Setting) -> Prediction:
         * loss_model.rate_bound_bps(setting.cc, setting.loss, setting.rtt_s, mss, link / setting.flows),
     }
     limit = min(bounds, key=lambda name: (bounds[name], name != LINK))
-    duty = bbr_duty(setting.rtt_s) if setting.cc == "bbr" else 1.0
+    probes = setting.cc == "bbr" and setting.duration_s >= _BBR_PROBE_RTT_EVERY_S
+    duty = bbr_duty(setting.rtt_s) if probes else 1.0
     return Prediction(
         bdp_bytes=path.bdp_bytes(setting.rate_bps, setting.rtt_s),
         window_bytes=window,
