@@ -124,10 +124,8 @@ def test_commands_parse(where: str, words: list[str], capsys: pytest.CaptureFixt
         pytest.fail(f"{where}: {capsys.readouterr().err}")
 
 
-@pytest.mark.parametrize(("where", "words"), commands())
+@pytest.mark.parametrize(("where", "words"), [one for one in commands() if one[1][0] == "run"])
 def test_runs_have_points(where: str, words: list[str], tmp_path: Path) -> None:
-    if words[0] != "run":
-        return
     arguments = parser().parse_args(words)
     script = ROOT / arguments.scenario
     if not script.exists():  # one that a page tells to save
