@@ -11,7 +11,7 @@ setup: ## install what is missing (saying what and why) and build the lab's kern
 	@setup/kernels
 
 demo: setup ## the socket-buffer study in virtual time: table, figures, report
-	.venv/bin/wanlab run scenarios/socket_buffers.py --out $(run)
+	.venv/bin/wanlab run scenarios/socket_buffers.py --out $(run) --fresh
 	.venv/bin/wanlab show $(run)
 	.venv/bin/wanlab report $(run)
 

@@ -61,7 +61,8 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
     if scale is not None:
         receiver["net.ipv4.tcp_adv_win_scale"] = str(scale)
     return {
-        "": {"net.ipv4.tcp_mem": f"{pages} {pages} {pages}"},
+        # set for the whole kernel, a congestion control is open to every namespace; else only a few are
+        "": {"net.ipv4.tcp_mem": f"{pages} {pages} {pages}", **control},
         "snd": {
             **control,
             "net.ipv4.tcp_wmem": point.triple("wmem").sysctl(),

@@ -81,6 +81,13 @@ def test_adv_win_scale_works_on_6_1_and_is_said_to_do_nothing_on_6_12(run_point)
     assert rates["6.1", "1"]["note"] is None
 
 
+@pytest.mark.parametrize("kernel", ["6.1", "6.12"])
+@pytest.mark.parametrize("cc", ["reno", "vegas", "htcp", "dctcp", "westwood", "illinois"])
+def test_every_congestion_control_of_the_kernel_can_be_used(run_point, kernel, cc):
+    tables = run_point(rate="20mbit", rtt="20ms", duration="1s", kernel=kernel, cc=cc)
+    assert {flow["cc"] for flow in tables["flows"]} == {cc}
+
+
 def test_parallel_flows_share_and_number_themselves(run_point):
     tables = run_point(rate="100mbit", rtt="20ms", flows="8", duration="6s", **AMPLE)
     assert [flow["flow"] for flow in tables["flows"]] == list(range(8))
