@@ -15,8 +15,8 @@ from lab import netlink
 
 _NETLINK_SOCK_DIAG = 4
 _ALL_EXTENSIONS = 0xFF  # memory, tcp_info, congestion control and its internals, skmem
-_TCP_ESTABLISHED, _TCP_LISTEN, _TCP_TIME_WAIT = 1, 10, 6
-_STATES = 0xFFF & ~(1 << _TCP_LISTEN) & ~(1 << _TCP_TIME_WAIT) & ~(1 << 7)  # 7: TCP_CLOSE
+_TCP_TIME_WAIT, _TCP_CLOSE, _TCP_LISTEN = 6, 7, 10
+_STATES = 0xFFF & ~(1 << _TCP_TIME_WAIT | 1 << _TCP_CLOSE | 1 << _TCP_LISTEN)
 
 
 class SocketProbe:
