@@ -30,6 +30,8 @@ class Knob:
     """One knob.
 
     parse: text to value, raising UnitError; show: value to canonical text.
+    later: at its default it is no part of a point's identity, so that points
+    keep the names that they had before there was this knob.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Knob:
     meaning: str
     parse: Callable[[str], Any]
     show: Callable[[Any], str]
+    later: bool = False
 
     def canonical(self, text: str) -> str:
         """Return the canonical spelling of `text`. Raises UnitError naming the knob."""
@@ -164,6 +167,12 @@ def _memory(which: str, default: str, meaning: str) -> Knob:
     return Knob(which, default, meaning, lambda text: memory.canonical(text, which), str)
 
 
+def _size(name: str, low: int, high: int, word: str, meaning: str) -> Knob:
+    """Return a later knob that is a number of bytes, or a word for the kernel's own."""
+    ranged = _ranged(units.parse_size, low, high, lambda size: units.format_size(int(size)), "a size")
+    return Knob(name, word, meaning, _optional(ranged, word), _shown(units.format_size, word), later=True)
+
+
 def _probability(name: str, meaning: str) -> Knob:
     return Knob(name, "0%", meaning, units.parse_probability, units.format_probability)
 
@@ -225,6 +234,52 @@ _KNOBS = (
         "tcp_adv_win_scale of the receiver; Linux 6.6 and later ignore it",
         _optional(_count(-31, 31, "tcp_adv_win_scale"), "default"),
         _shown(str, "default"),
+    ),
+    Knob(
+        "app_win",
+        "default",
+        "tcp_app_win of the receiver: one part in 2^n of the first window is kept back; the kernel has 31",
+        _optional(_count(0, 31, "tcp_app_win"), "default"),
+        _shown(str, "default"),
+        later=True,
+    ),
+    Knob(
+        "moderate_rcvbuf",
+        "on",
+        "tcp_moderate_rcvbuf of the receiver, receive buffer autotuning: on or off",
+        _choice("on", "off"),
+        str,
+        later=True,
+    ),
+    _size(
+        "rcvbuf",
+        1,
+        memory.LARGEST_BYTES,
+        "none",
+        "SO_RCVBUF that the receiving application sets: doubled, within rmem_max, and no autotuning",
+    ),
+    _size(
+        "sndbuf",
+        1,
+        memory.LARGEST_BYTES,
+        "none",
+        "SO_SNDBUF that the sending application sets: doubled, within wmem_max, and no autotuning",
+    ),
+    _size("rmem_max", 2304, memory.LARGEST_BYTES, "default", "net.core.rmem_max; the kernel has 212992"),
+    _size("wmem_max", 4608, memory.LARGEST_BYTES, "default", "net.core.wmem_max; the kernel has 212992"),
+    _size(
+        "notsent_lowat",
+        1,
+        memory.LARGEST_BYTES,
+        "none",
+        "tcp_notsent_lowat of the sender: what may wait unsent in the send buffer",
+    ),
+    _size(
+        "tcp_mem",
+        2**21,
+        2**42,
+        "ample",
+        "most memory of all TCP sockets of the kernel; the other values of tcp_mem are 1/2 and 2/3 of it",
     ),
     Knob(
         "cc",

@@ -35,6 +35,9 @@ class Triple(NamedTuple):
 
 DEFAULTS = {"rmem": Triple(4096, 131072, 6291456), "wmem": Triple(4096, 16384, 4194304)}
 
+CORE_MAX_BYTES = 212992
+"""Default of net.core.rmem_max and wmem_max: SK_RMEM_MAX, SK_WMEM_MAX in include/net/sock.h, 64 bit."""
+
 
 def parse(text: str, which: str) -> Triple:
     """Return the triple that `text` means for `which`, "rmem" or "wmem". Raises UnitError."""

@@ -3,10 +3,7 @@
 Goodput counts what the receiving application has read: tcpi_bytes_received
 less idiag_rqueue, what is received and still waits. The load begins with the
 first data sent, which tcpi_busy_time dates to the microsecond.
-
-The steady part. Let R be the mean rate over the second half of the load. The
-ramp ends with the first window, one RTT or five samples long, whichever is
-longer, whose mean rate reaches 95 % of R; it never takes more than half.
+The steady part is what `lab.steady` leaves of it.
 """
 
 from __future__ import annotations
@@ -20,8 +17,6 @@ from numpy.typing import NDArray
 
 from lab.errors import MeasurementError
 
-RAMP_SHARE = 0.95
-RAMP_SAMPLES = 5
 GREETING_BYTES = 100
 """More than iperf3's cookie of 37 bytes, less than any load."""
 
@@ -127,18 +122,11 @@ def total(parts: Sequence[Flow]) -> Delivery:
     return Delivery(t_s, delivered)
 
 
-def steady_from_s(delivery: Delivery, begin_s: float, end_s: float, rtt_s: float) -> float:
-    """Return where the ramp ends, by the rule at the top of this module."""
-    half_s = (begin_s + end_s) / 2
-    reference = delivery.rate_bps(half_s, end_s)
-    inside = delivery.t_s[(delivery.t_s > begin_s) & (delivery.t_s < half_s)]
-    if len(inside) == 0 or reference <= 0:
-        return half_s
-    spacing = float(np.median(np.diff(delivery.t_s)))
-    window_s = max(rtt_s, RAMP_SAMPLES * spacing)
-    for t_s in inside:
-        if t_s - window_s < begin_s:
-            continue
-        if delivery.rate_bps(t_s - window_s, t_s) >= RAMP_SHARE * reference:
-            return float(t_s)
-    return half_s
+def loaded_rtt_s(samples: Sequence[Row], from_s: float, to_s: float) -> float | None:
+    """Return the median of the smoothed RTTs of all senders between two instants, s; None without any."""
+    seen = [
+        row["tcpi_rtt"]
+        for row in samples
+        if row["end"] == "sender" and from_s <= row["t_s"] <= to_s and row.get("tcpi_rtt")
+    ]
+    return float(np.median(seen)) / 1e6 if seen else None

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import metrics, pathcheck, records, spec
+from lab import explain, metrics, pathcheck, records, spec, verdict
 from lab.engines.base import Engine, EngineResult
 from lab.errors import MeasurementError
 from lab.kernels import KernelRecord
-from lab.model import windows
-from lab.model.path import bdp_bytes
+from lab.model import inputs, rfc6349, windows
+from lab.model.path import bdp_bytes, packet_bytes
 from lab.model.predict import Prediction, predict
 from lab.setting import setting
+from lab.steady import steady_from_s
 from lab.sweep import Point
 
 Row = dict[str, Any]
@@ -27,7 +28,7 @@ class Limits:
     wall_s: float = 1800.0
 
 
-def notes(point: Point, release: windows.Release) -> str | None:
+def notes(point: Point, release: inputs.Release) -> str | None:
     """Return what a reader of this point has to know, None for nothing."""
     found = []
     if point.knobs["adv_win_scale"] != "default" and windows.ignores_adv_win_scale(release):
@@ -40,7 +41,7 @@ def notes(point: Point, release: windows.Release) -> str | None:
 
 def base_row(point: Point, kernel: KernelRecord) -> Row:
     """Return the columns of a point that are known before it runs."""
-    release = windows.Release.parse(kernel.release)
+    release = inputs.Release.parse(kernel.release)
     prediction: Prediction = predict(setting(point, release))
     queue = point.queue
     return {
@@ -63,7 +64,13 @@ def base_row(point: Point, kernel: KernelRecord) -> Row:
         if queue["kind"] == "bfifo" and point.knobs["recipe"] == "separate"
         else "packets",
         "predicted_goodput_bps": prediction.predicted_goodput_bps,
+        "predicted_mean_goodput_bps": prediction.mean_goodput_bps,
+        "predicted_rtt_s": prediction.rtt_s,
         "limit_predicted": prediction.limit,
+        "predicted_shares": dict(prediction.shares),
+        "next_limit": prediction.next_limit,
+        "margin": prediction.margin,
+        "prediction": prediction.sentence,
         "window_bytes": prediction.window_bytes,
         "send_window_bytes": prediction.send_window_bytes,
     }
@@ -109,7 +116,7 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
     whole = metrics.total(flows)
     ends = [flow.finished_s for flow in flows if flow.finished_s is not None]
     end_s = max(ends) if len(ends) == len(flows) else min(begin_s + point.duration_s, float(whole.t_s[-1]))
-    steady_s = metrics.steady_from_s(whole, begin_s, end_s, point.rtt_s)
+    steady_s = steady_from_s(whole.t_s.tolist(), whole.delivered.tolist(), begin_s, end_s, point.rtt_s)
 
     flow_rows: list[Row] = [
         {
@@ -125,6 +132,22 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
         for flow in flows
     ]
     bottleneck = [row for row in queues if row["bottleneck"]]
+    judged = verdict.judge(
+        samples,
+        bottleneck,
+        verdict.Load(
+            rate_bps=point.rate_bps,
+            rtt_s=max(measured.rtt_s or 0.0, point.rtt_s),
+            packet_bytes=packet_bytes(point.mtu_bytes),
+            begin_s=begin_s,
+            steady_s=steady_s,
+            end_s=end_s,
+        ),
+    )
+    loaded_rtt_s = metrics.loaded_rtt_s(samples, steady_s, end_s)
+    retransmits = sum(flow.retransmits for flow in flows)
+    drops = bottleneck[-1]["drops"] if bottleneck else None
+    steady_bps = whole.rate_bps(steady_s, end_s)
     row: Row = {
         **base_row(point, kernel),
         "status": "done",
@@ -132,22 +155,62 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
         "measured_rate_bps": measured.rate_bps,
         "rtt_s": measured.rtt_s,
         "goodput_bps": whole.rate_bps(begin_s, end_s),
-        "steady_goodput_bps": whole.rate_bps(steady_s, end_s),
+        "steady_goodput_bps": steady_bps,
         "steady_from_s": steady_s - begin_s,
         "load_s": end_s - begin_s,
         "delivered_bytes": round(whole.at(end_s)),
-        "retransmits": sum(flow.retransmits for flow in flows),
-        "queue_drops": bottleneck[-1]["drops"] if bottleneck else None,
+        "retransmits": retransmits,
+        "queue_drops": drops,
         "queue_max_bytes": max((entry["backlog_bytes"] for entry in bottleneck), default=None),
+        "loaded_rtt_s": loaded_rtt_s,
+        **_rfc6349(point, whole.at(end_s), end_s - begin_s, loaded_rtt_s, samples),
+        "limit_measured": judged.limit,
+        "limit_shares": dict(judged.shares),
+        "verdict": explain.sentence(
+            setting(point, inputs.Release.parse(kernel.release)),
+            explain.Measured(
+                limit=judged.limit,
+                share=judged.shares.get(judged.limit, 0.0),
+                steady_bps=steady_bps,
+                rtt_s=loaded_rtt_s or point.rtt_s,
+                load_s=end_s - begin_s,
+                retransmits=retransmits,
+                queue_drops=drops or 0,
+            ),
+        ),
         "virtual_s": result.virtual_s,
         "wall_s": result.wall_s,
         "digest": records.digest(flow_rows, samples, queues),
     }
-    found = {"points": [row], "flows": flow_rows, "samples": samples, "queues": queues}
+    found = {
+        "points": [row],
+        "flows": flow_rows,
+        "samples": samples,
+        "queues": queues,
+        "limits": judged.intervals,
+    }
     for rows in found.values():
         for entry in rows:
             entry["point"] = point.id
     return found
+
+
+def _rfc6349(
+    point: Point, delivered_bytes: float, load_s: float, loaded_rtt_s: float | None, samples: list[Row]
+) -> Row:
+    """Return the metrics of RFC 6349; null where there is nothing to divide by."""
+    last = {row["flow"]: row for row in samples if row["end"] == "sender" and "tcpi_bytes_sent" in row}
+    sent = sum(row["tcpi_bytes_sent"] for row in last.values())
+    again = sum(row["tcpi_bytes_retrans"] for row in last.values())
+    ideal = rfc6349.ideal_throughput_bps(point.rate_bps, point.mtu_bytes)
+    ratio = rfc6349.transfer_time_ratio(load_s, delivered_bytes, ideal) if delivered_bytes > 0 else None
+    return {
+        "transfer_time_ratio": ratio,
+        "tcp_efficiency_percent": rfc6349.efficiency_percent(sent, again) if sent else None,
+        "buffer_delay_percent": rfc6349.buffer_delay_percent(loaded_rtt_s, point.rtt_s)
+        if loaded_rtt_s and point.rtt_s
+        else None,
+    }
 
 
 def failed_row(point: Point, kernel: KernelRecord, reason: str) -> Row:

@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 from lab import tcpinfo
 from lab.knobs import INTEGER_KNOBS, PATH_KNOBS
+from lab.model.limits import MEANINGS
 
-VERSION = 1
+VERSION = 2
 
 
 class Column(NamedTuple):
-    """One column; `kind` is "text", "int" (64 bit), "float" or "bool"."""
+    """One column; `kind` is "text", "int" (64 bit), "float", "bool" or "shares" (names to fractions)."""
 
     name: str
     kind: str
@@ -58,10 +59,23 @@ POINT_COLUMNS = (
     Column("retransmits", "int", "segments", "segments sent again, all flows"),
     Column("queue_drops", "int", "packets", "dropped by the bottleneck's queue"),
     Column("queue_max_bytes", "int", "bytes", "longest queue in any sample"),
+    Column("loaded_rtt_s", "float", "s", "RTT in the steady part: median of what the senders measured"),
+    Column("transfer_time_ratio", "float", "", "times the ideal that the load took, RFC 6349 section 4.1"),
+    Column("tcp_efficiency_percent", "float", "%", "bytes not sent again, of all sent, RFC 6349 section 4.2"),
+    Column("buffer_delay_percent", "float", "%", "rise of the RTT in the steady part, RFC 6349 section 4.3"),
     Column("predicted_goodput_bps", "float", "bit/s", "what the model gives for the steady part"),
-    Column("limit_predicted", "text", "", "which limit the model says binds"),
+    Column("predicted_mean_goodput_bps", "float", "bit/s", "what it gives over the whole load"),
+    Column("predicted_rtt_s", "float", "s", "RTT in the steady part, by the model"),
+    Column("limit_predicted", "text", "", "which limit the model says binds for the most part of the load"),
+    Column("limit_measured", "text", "", "which limit did, by the records"),
+    Column("limit_shares", "shares", "", "share of the transfer that each limit bound, by the records"),
+    Column("predicted_shares", "shares", "", "the same by the model"),
+    Column("next_limit", "text", "", "which limit would bind if the steady part's were lifted, by the model"),
+    Column("margin", "float", "", "how many times the steady goodput would then be"),
     Column("window_bytes", "int", "bytes", "most that the receiver advertises to a flow, by the model"),
     Column("send_window_bytes", "int", "bytes", "what a flow's send buffer keeps in flight, by the model"),
+    Column("prediction", "text", "", "the prediction in a sentence"),
+    Column("verdict", "text", "", "the verdict in a sentence, and what would give more"),
     Column("virtual_s", "float", "s", "time that passed inside, set-up included"),
     Column("wall_s", "float", "s", "time that passed outside, set-up included"),
     Column("digest", "text", "", "SHA-256 of the flows, samples and queues tables of this point"),
@@ -107,9 +121,18 @@ QUEUE_COLUMNS = (
     Column("overlimits", "int", "events", "held back by the shaper"),
 )
 
+LIMIT_COLUMNS = (
+    Column("point", "text", "", "the point it belongs to"),
+    Column("flow", "int", "", "number of the flow"),
+    Column("t_s", "float", "s", "end of the interval, from the start of the load"),
+    Column("span_s", "float", "s", "its length; the limits add up to it"),
+    *(Column(f"{limit}_s", "float", "s", f"of it: {meaning}") for limit, meaning in MEANINGS.items()),
+)
+
 TABLES = {
     "points": POINT_COLUMNS,
     "flows": FLOW_COLUMNS,
     "samples": SAMPLE_COLUMNS,
     "queues": QUEUE_COLUMNS,
+    "limits": LIMIT_COLUMNS,
 }

@@ -12,6 +12,7 @@ from typing import Any
 
 from lab import memory, pathcheck
 from lab.knobs import PATH_KNOBS
+from lab.model.pressure import thresholds_bytes
 from lab.sweep import Point
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -41,8 +42,15 @@ def guest_memory_bytes(point: Point) -> int:
     queued = float(queue["limit"]) * (point.mtu_bytes if queue["kind"] == "pfifo" else 1)
     flows = int(point.knobs["flows"])
     in_flight = min(pipe + min(queued, 4 * pipe + 2**24), flows * 2.0**30)
-    sender = min(2.2 * in_flight + flows * 2**20, flows * 1.2 * point.triple("wmem").maximum)
-    receiver = min(1.7 * in_flight, flows * 1.2 * point.triple("rmem").maximum)
+    largest = {
+        which: max(point.triple(which).maximum, 2 * (point.size(option) or 0))
+        for which, option in (("wmem", "sndbuf"), ("rmem", "rcvbuf"))
+    }
+    # an autotuned buffer is some times cwnd, and a writer fills it
+    sender = min(4 * in_flight + flows * 2**20, flows * 1.2 * largest["wmem"])
+    # a writer fills a buffer that is large from the start, whatever is in flight of it
+    sender = max(sender, flows * 1.1 * max(point.triple("wmem").default, 2 * (point.size("sndbuf") or 0)))
+    receiver = min(1.7 * in_flight, flows * 1.2 * largest["rmem"])
     heads = in_flight / (64e3 if point.offloads else point.mtu_bytes) * 1300
     need = (192 + flows / 4) * 2**20 + 1.25 * (sender + receiver + heads)
     return (int(need) // 2**22 + 1) * 2**22
@@ -54,18 +62,34 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
     The triples are always written out: on a small virtual machine the kernel's
     own defaults would be smaller than on a host.
     """
-    pages = min(guest_memory_bytes(point) // PAGE_BYTES, _MOST_MEMORY_PAGES)
+    most = point.size("tcp_mem")
+    ample = guest_memory_bytes(point)
+    thresholds = (ample,) * 3 if most is None else thresholds_bytes(most)
+    pages = " ".join(str(min(size // PAGE_BYTES, _MOST_MEMORY_PAGES)) for size in thresholds)
     control = {"net.ipv4.tcp_congestion_control": point.knobs["cc"]}
     receiver = {"net.ipv4.tcp_rmem": point.triple("rmem").sysctl()}
     scale = point.value("adv_win_scale")
     if scale is not None:
         receiver["net.ipv4.tcp_adv_win_scale"] = str(scale)
+    if point.value("app_win") is not None:
+        receiver["net.ipv4.tcp_app_win"] = str(point.value("app_win"))
+    if point.knobs["moderate_rcvbuf"] == "off":
+        receiver["net.ipv4.tcp_moderate_rcvbuf"] = "0"
+    sender = {"net.ipv4.tcp_wmem": point.triple("wmem").sysctl()}
+    lowat = point.size("notsent_lowat")
+    if lowat is not None:
+        sender["net.ipv4.tcp_notsent_lowat"] = str(lowat)
+    whole = {
+        # always written out: kernels differ in their defaults
+        f"net.core.{name}": str(point.size(name) or memory.CORE_MAX_BYTES)
+        for name in ("rmem_max", "wmem_max")
+    }
     return {
         # set for the whole kernel, a congestion control is open to every namespace; else only a few are
-        "": {"net.ipv4.tcp_mem": f"{pages} {pages} {pages}", **control},
+        "": {"net.ipv4.tcp_mem": pages, **whole, **control},
         "snd": {
             **control,
-            "net.ipv4.tcp_wmem": point.triple("wmem").sysctl(),
+            **sender,
             "net.ipv4.tcp_rmem": memory.DEFAULTS["rmem"].sysctl(),
         },
         "rcv": {**control, **receiver, "net.ipv4.tcp_wmem": memory.DEFAULTS["wmem"].sysctl()},
@@ -120,6 +144,8 @@ def agent_spec(point: Point, *, teardown: bool) -> dict[str, Any]:
             "flows": int(point.knobs["flows"]),
             "bytes": point.value("bytes"),
             "cc": point.knobs["cc"],
+            "rcvbuf_bytes": point.size("rcvbuf"),
+            "sndbuf_bytes": point.size("sndbuf"),
             "duration_s": point.duration_s,
             "limit_ns": round(limit_s * 1e9),
         },

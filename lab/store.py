@@ -5,6 +5,7 @@
     RUN/points/<point>/flows.parquet
     RUN/points/<point>/samples.parquet
     RUN/points/<point>/queues.parquet
+    RUN/points/<point>/limits.parquet
     RUN/points/<point>/outcome.json      what the agent reported: commands, sysctls, iperf3's JSON
 
 A point's folder appears by one rename, whole or not at all. Reading needs no
@@ -31,12 +32,19 @@ from lab.errors import LabError, PreconditionError, StoreError
 
 Row = dict[str, Any]
 
-_ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+_ARROW = {
+    "text": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "shares": pa.map_(pa.string(), pa.float64()),
+}
 FILES = {
     "points": "point.parquet",
     "flows": "flows.parquet",
     "samples": "samples.parquet",
     "queues": "queues.parquet",
+    "limits": "limits.parquet",
 }
 MANIFEST = "manifest.json"
 
@@ -208,7 +216,7 @@ def _refusal(refused: OSError, sentence: str) -> LabError:
 
 def _rows(file: Path) -> list[Row]:
     try:
-        rows: list[Row] = pq.read_table(file).to_pylist()
+        rows: list[Row] = pq.read_table(file).to_pylist(maps_as_pydicts="strict")
     except (OSError, pa.ArrowException) as broken:
         raise StoreError(
             f"{file}: cannot be read as Parquet ({str(broken).splitlines()[0]});"

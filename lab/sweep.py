@@ -36,7 +36,12 @@ class Point:
     @property
     def id(self) -> str:
         """Ten hexadecimal digits, stable over runs and versions of the scenario."""
-        identity = json.dumps([IDENTITY_VERSION, dict(sorted(self.knobs.items())), self.engine, self.seed])
+        told = {
+            name: text
+            for name, text in sorted(self.knobs.items())
+            if not (PATH_KNOBS[name].later and text == PATH_KNOBS[name].default)
+        }
+        identity = json.dumps([IDENTITY_VERSION, told, self.engine, self.seed])
         return hashlib.sha256(identity.encode()).hexdigest()[:10]
 
     def value(self, name: str) -> object:
@@ -85,6 +90,11 @@ class Point:
     def packet_bytes(self) -> int:
         """The largest packet that a queue meets, bytes, as it counts them."""
         return (GSO_MAX_BYTES if self.offloads else self.mtu_bytes) + ETHERNET_HEADER_BYTES
+
+    def size(self, name: str) -> int | None:
+        """A knob that is a number of bytes; None where it leaves the kernel's own."""
+        value = PATH_KNOBS[name].value(self.knobs[name])
+        return None if value is None else int(value)
 
     def triple(self, which: str) -> memory.Triple:
         """tcp_rmem or tcp_wmem of this point."""
@@ -180,6 +190,11 @@ def check_point(point: Point) -> list[str]:
         )
     if point.knobs["reorder"] != "0%" and point.rtt_s == 0:
         faults.append("reorder: a path without delay cannot reorder; give an rtt")
+    faults += [
+        f"{name}: {point.knobs[name]!r} needs workload=bulk, whose sockets the lab opens itself"
+        for name in ("rcvbuf", "sndbuf")
+        if point.knobs[name] != "none" and point.knobs["workload"] != "bulk"
+    ]
     interval = PATH_KNOBS["interval"].value(point.knobs["interval"])
     if interval is not None and point.duration_s / interval > 1e5:
         faults.append(

@@ -8,8 +8,9 @@ from typing import Any
 
 from lab import schema
 from lab.knobs import PATH_KNOBS
+from lab.model.inputs import Release
+from lab.model.limits import LIMITS, words
 from lab.model.predict import predict
-from lab.model.windows import Release
 from lab.setting import setting
 from lab.store import RunFolder
 from lab.sweep import Point
@@ -19,6 +20,7 @@ Row = dict[str, Any]
 MSS = 1448
 SAMPLES = 40
 SPACING_S = 0.05
+STEADY_S = 0.4
 KERNELS = {"6.12": "6.12.117", "6.1": "6.1.192"}
 
 
@@ -49,28 +51,44 @@ def base_row(of: Point) -> Row:
         "queue_limit": queue["limit"],
         "queue_limit_unit": "bytes" if queue["kind"] == "bfifo" else "packets",
         "predicted_goodput_bps": prediction.predicted_goodput_bps,
+        "predicted_mean_goodput_bps": prediction.mean_goodput_bps,
+        "predicted_rtt_s": prediction.rtt_s,
         "limit_predicted": prediction.limit,
+        "predicted_shares": dict(prediction.shares),
+        "next_limit": prediction.next_limit,
+        "margin": prediction.margin,
+        "window_bytes": prediction.window_bytes,
+        "send_window_bytes": prediction.send_window_bytes,
+        "prediction": prediction.sentence,
     }
 
 
 def done(of: Point, **changes: Any) -> dict[str, list[Row]]:
     """Return the tables of a point that went as predicted; `changes` are to its row."""
     row = base_row(of)
-    goodput = row["predicted_goodput_bps"]
+    goodput, limit = row["predicted_goodput_bps"], row["limit_predicted"]
+    flows = int(of.knobs["flows"])
+    limited = [one for flow in range(flows) for one in _limits(of, flow, limit)]
+    total_s = sum(one["span_s"] for one in limited)
+    spent = {name: sum(one[f"{name}_s"] for one in limited) / total_s for name in LIMITS}
     row |= {
         "status": "done",
         "measured_rate_bps": of.rate_bps,
         "rtt_s": of.rtt_s + 1e-6,
         "goodput_bps": 0.8 * goodput,
         "steady_goodput_bps": 0.99 * goodput,
-        "steady_from_s": 0.4,
+        "steady_from_s": STEADY_S,
         "load_s": (SAMPLES - 1) * SPACING_S,
         "retransmits": 3,
         "queue_drops": 5,
+        "queue_max_bytes": 1514 * (SAMPLES - 1),
+        "loaded_rtt_s": of.rtt_s,
+        "limit_measured": max(spent, key=spent.__getitem__),
+        "limit_shares": {name: share for name, share in spent.items() if share > 0},
+        "verdict": f"The {words(limit)} bound for the most part. Raise it, or leave it.",
         "digest": "d1" * 32,
         **changes,
     }
-    flows = int(of.knobs["flows"])
     samples = [
         sample
         for number in range(SAMPLES)
@@ -78,7 +96,24 @@ def done(of: Point, **changes: Any) -> dict[str, list[Row]]:
         for sample in _samples(of, flow, number, goodput / flows)
     ]
     queues = [_queue(of, number) for number in range(SAMPLES)]
-    return {"points": [row], "flows": [], "samples": samples, "queues": queues}
+    return {"points": [row], "flows": [], "samples": samples, "queues": queues, "limits": limited}
+
+
+def _limits(of: Point, flow: int, limit: str) -> list[Row]:
+    """Return one row an interval between two samples: slow start up to the steady part, then the limit.
+
+    The application had nothing to send for a tenth of the last interval.
+    """
+    rows = []
+    for number in range(1, SAMPLES):
+        bound = "slow_start" if number * SPACING_S <= STEADY_S + 1e-9 else limit
+        spent = dict.fromkeys(LIMITS, 0.0)
+        idle_s = 0.1 * SPACING_S if number == SAMPLES - 1 else 0.0
+        spent["application"] += idle_s
+        spent[bound] += SPACING_S - idle_s
+        seconds = {f"{name}_s": time_s for name, time_s in spent.items()}
+        rows.append({"point": of.id, "flow": flow, "t_s": number * SPACING_S, "span_s": SPACING_S, **seconds})
+    return rows
 
 
 def _samples(of: Point, flow: int, number: int, goodput_bps: float) -> list[Row]:

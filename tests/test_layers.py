@@ -19,6 +19,7 @@ LAYERS = (  # from the bottom up; what stands in one line does not import each o
     "errors netlink clock scratch",
     "units command qdisc tcpinfo",
     "memory kernels",
+    "steady",
     "knobs model doctor",
     "schema",
     "scenario",
@@ -28,10 +29,12 @@ LAYERS = (  # from the bottom up; what stands in one line does not import each o
     "probes workloads",
     "agent",
     "engines",
-    "records store metrics",
+    "records store verdict explain",
+    "metrics",
     "manifest report",
     "point",
     "run",
+    "advise",
     "cli",
     "__main__",
 )
@@ -50,11 +53,22 @@ PURE = {
         "schema",
         "sweep",
         "setting",
+        "steady",
     ),
 }
 PURE_LIBRARY = {
-    *("__future__", "collections", "dataclasses", "decimal", "enum", "functools", "hashlib", "itertools"),
-    *("json", "math", "re", "struct", "typing"),
+    *(
+        "__future__",
+        "bisect",
+        "collections",
+        "dataclasses",
+        "decimal",
+        "enum",
+        "functools",
+        "hashlib",
+        "itertools",
+    ),
+    *("json", "math", "random", "re", "statistics", "struct", "typing"),
 }
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
 
@@ -139,9 +153,26 @@ def test_pure_modules_reach_nothing_outside(name: str) -> None:
     assert {layer(one) for one in reached(name)} <= PURE | {"scenario"}
 
 
+@pytest.mark.parametrize("name", [name for name in NAMED if layer(name) in PURE])
+def test_chance_in_pure_modules_has_a_seed(name: str) -> None:
+    """`random.Random(seed)` and nothing else of that module: equal settings, equal predictions."""
+    used = {
+        (node.attr, isinstance(node.ctx, ast.Load))
+        for node in ast.walk(MODULES[name])
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
+    }
+    assert used <= {("Random", True)}
+    calls = [node for node in ast.walk(MODULES[name]) if isinstance(node, ast.Call)]
+    made = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "Random"]
+    assert all(call.args for call in made)
+
+
+BELOW_THE_MODEL = {"model", "steady", "memory", "units", "errors", "qdisc", "netlink"}
+
+
 @pytest.mark.parametrize("name", [name for name in NAMED if layer(name) == "model"])
 def test_model_knows_no_scenario_and_no_table(name: str) -> None:
-    assert {layer(one) for one in reached(name)} <= {"model", "memory", "units", "errors", "qdisc", "netlink"}
+    assert {layer(one) for one in reached(name)} <= BELOW_THE_MODEL
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if layer(name) == "engines"])
@@ -157,7 +188,7 @@ def test_engines_are_loaded_by_name_only() -> None:
         assert not ours(name) & concrete, f"lab.{name} imports an engine"
 
 
-RESULTS = {"store", "metrics", "records", "report", "expectations", "manifest"}
+RESULTS = {"store", "metrics", "records", "report", "expectations", "manifest", "verdict", "explain"}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if layer(name) in RESULTS])

@@ -23,8 +23,10 @@ OK, FAILED, BAD_INPUT, LACKING, INTERRUPTED = 0, 1, 2, 3, 130
 COMMANDS = {  # word: (module that has `add_arguments` and `run`, one line of help)
     "run": ("lab.cli.run", "run a scenario: all its points, or those that are missing"),
     "show": ("lab.cli.show", "print a run as a table, JSON or CSV"),
+    "why": ("lab.cli.why", "say what limited each point, by the model and by its records"),
     "report": ("lab.cli.report", "write a run as one self-contained HTML page"),
     "predict": ("lab.cli.predict", "say what a path should give, without running anything"),
+    "advise": ("lab.cli.advise", "find the socket buffers that fill a path, and write them as sysctl files"),
     "kernel": ("lab.cli.kernel", "build and list the lab's kernels"),
     "doctor": ("lab.cli.doctor", "say what this machine has and lacks"),
 }

@@ -40,12 +40,21 @@ def _finite(value: object) -> object:
 
 
 def print_csv(rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Print rows as CSV with a header, RFC 4180; null is empty."""
+    """Print rows as CSV with a header, RFC 4180; null is empty, shares are as `shares_text` has them."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+        writer.writerow(
+            {name: shares_text(item) if isinstance(item, Mapping) else item for name, item in row.items()}
+        )
     print(text.getvalue(), end="")
+
+
+def shares_text(shares: Mapping[str, float]) -> str:
+    """Return shares in one cell, largest first: "receive_window=0.930;slow_start=0.070"."""
+    order = sorted(shares.items(), key=lambda item: -item[1])
+    return ";".join(f"{name}={share:.3f}" for name, share in order)
 
 
 def print_table(

@@ -46,6 +46,12 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
+    def expect(self, count: int) -> None:
+        """Say that so many more points are about to run."""
+        with self._lock:
+            self._total += count
+            self._bar.update(self._task, total=self._total)
+
     def notify(self, event: Event) -> None:
         """Count a point that has ended."""
         with self._lock:

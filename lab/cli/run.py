@@ -16,7 +16,7 @@ from lab.cli.progress import Progress
 from lab.engines.base import ENGINES
 from lab.errors import UserError
 from lab.kernels import find_kernel
-from lab.model.windows import Release
+from lab.model.inputs import Release
 from lab.point import Limits, notes
 from lab.store import RunFolder
 

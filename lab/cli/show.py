@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,11 @@ from lab.cli import output
 from lab.cli.run import parse_settings
 from lab.errors import SpecError, UnitError, UserError
 from lab.knobs import PATH_KNOBS
+from lab.report import limits
 from lab.store import RunFolder
 
-_NUMBERS = frozenset(("goodput", "steady", "predicted", "retr", "RTT", "wall"))
+_RESULTS = ("goodput", "steady", "predicted", "predicted limit", "measured limit", "retr", "wall")
+_NUMBERS = frozenset(("goodput", "steady", "predicted", "retr", "wall"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +49,7 @@ def select(rows: Sequence[Mapping[str, Any]], filters: Sequence[str]) -> list[Ma
                     wanted = {PATH_KNOBS[name].canonical(value) for value in values}
                 except UnitError as fault:
                     raise SpecError([str(fault)]) from fault
-                chosen = [row for row in chosen if str(row[name]) in wanted]
+                chosen = [row for row in chosen if str(row.get(name, PATH_KNOBS[name].default)) in wanted]
         else:
             wanted = {part.strip() for part in text.split(",")}
             unknown = wanted - {row["point"] for row in rows}
@@ -58,14 +61,31 @@ def select(rows: Sequence[Mapping[str, Any]], filters: Sequence[str]) -> list[Ma
 
 def ordered_rows(folder: RunFolder) -> list[dict[str, Any]]:
     """Return the stored rows of the points table, in the order of the scenario."""
-    manifest = folder.manifest()
-    return folder.rows("points", [point["point"] for point in manifest["points"]])
+    return folder.rows("points", _planned(folder))
+
+
+def _planned(folder: RunFolder) -> list[str]:
+    return [point["point"] for point in folder.manifest()["points"]]
+
+
+def telling_apart(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the knobs, and the seed, that differ between these points."""
+    return [name for name in (*PATH_KNOBS, "seed") if len({row.get(name) for row in rows}) > 1]
+
+
+def missing(folder: RunFolder, stored: int) -> str:
+    """Return a sentence on how many points have not run, "" where none is missing."""
+    planned = len(_planned(folder))
+    if planned <= stored:
+        return ""
+    return f"{planned - stored} of {planned} points have not run yet; run the same command again to get them."
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the rows; return 0."""
     folder = RunFolder(arguments.folder)
-    rows = select(ordered_rows(folder), arguments.points)
+    stored = ordered_rows(folder)
+    rows = select(stored, arguments.points)
     columns = [column.name for column in schema.POINT_COLUMNS]
     if arguments.format == "json":
         output.print_json([{name: row.get(name) for name in columns} for row in rows])
@@ -73,6 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
         output.print_csv(rows, columns)
     else:
         print_points(rows, folder)
+    lacking = missing(folder, len(stored))
+    if lacking:
+        print(lacking, file=sys.stdout if arguments.format == "table" else sys.stderr)
     return 0
 
 
@@ -81,43 +104,44 @@ def print_points(rows: Sequence[Mapping[str, Any]], folder: RunFolder) -> None:
     if not rows:
         print(f"{folder.path}: no points")
         return
-    varied = [name for name in (*PATH_KNOBS, "seed") if len({row[name] for row in rows}) > 1] or [
-        "rate",
-        "rtt",
-        "kernel",
-        "cc",
-    ]
+    varied = telling_apart(rows) or ["rate", "rtt", "kernel", "cc"]
     same = [
-        f"{name}={rows[0][name]}"
+        f"{name}={rows[0].get(name)}"
         for name in ("rate", "rtt", "queue", "loss", "cc", "kernel", "offloads", "duration")
         if name not in varied
     ]
     print(f"{folder.path}: {len(rows)} points, {' '.join(same)}")
-    table = []
-    for row in rows:
-        line = {"point": row["point"], **{name: str(row[name]) for name in varied}}
-        if row["status"] == "done":
-            predicted, steady = row["predicted_goodput_bps"], row["steady_goodput_bps"]
-            line |= {
-                "goodput": units.human_rate(row["goodput_bps"]),
-                "steady": units.human_rate(steady),
-                "predicted": units.human_rate(predicted)
-                + (f" ({(steady / predicted - 1) * 100:+.1f} %)" if predicted else ""),
-                "binds": row["limit_predicted"].replace("_", " "),
-                "retr": str(row["retransmits"]),
-                "wall": f"{row['wall_s']:.1f} s",
-            }
-        else:
-            reason = (row["reason"] or "").splitlines()
-            line |= {
-                "goodput": "failed",
-                "steady": "",
-                "predicted": "",
-                "binds": reason[0] if reason else "",
-                "retr": "",
-                "wall": "",
-            }
-        table.append(line)
-    output.print_table(table, right=_NUMBERS)
-    for note in dict.fromkeys(row["note"] for row in rows if row["note"]):
+    told = [
+        {"point": row["point"], **{name: str(row.get(name)) for name in varied}, **_results(row)}
+        for row in rows
+    ]
+    output.print_table(told, right=_NUMBERS)
+    for note in dict.fromkeys(row["note"] for row in rows if row.get("note")):
         print(f"Note: {note}")
+
+
+def _results(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return what came of a point; of one that failed its reason, where there is room for it."""
+    if row["status"] != "done":
+        reason = (row.get("reason") or "").splitlines()
+        words = ("failed", "", "", reason[0] if reason else "", "", "", "")
+        return dict(zip(_RESULTS, words, strict=True))
+    steady, retransmits, wall_s = (row.get(name) for name in ("steady_goodput_bps", "retransmits", "wall_s"))
+    measured = limits.named(row.get("limit_measured"), row.get("limit_shares"))
+    words = (
+        units.human_rate(row.get("goodput_bps")),
+        units.human_rate(steady),
+        predicted(steady, row.get("predicted_goodput_bps")),
+        limits.named(row.get("limit_predicted")),
+        measured,
+        "" if retransmits is None else str(retransmits),
+        "" if wall_s is None else f"{wall_s:.1f} s",
+    )
+    return dict(zip(_RESULTS, words, strict=True))
+
+
+def predicted(measured: float | None, prediction: float | None) -> str:
+    """Return a predicted rate, and how far measurement is from it: "663.5 Mbit/s (-0.6 %)"."""
+    if not prediction or measured is None:
+        return units.human_rate(prediction)
+    return f"{units.human_rate(prediction)} ({(measured / prediction - 1) * 100:+.1f} %)"

@@ -1,14 +1,21 @@
-"""The path: bandwidth-delay product, wire against payload bytes, queueing delay.
+"""The path: bandwidth-delay product, wire against payload bytes, queueing delay, round trips.
 
-Not here: windows (see `windows`) and loss (see `loss`).
+Not here: windows (see `windows`, `sendbuf`) and loss (see `loss`).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from lab.qdisc import ETHERNET_HEADER_BYTES
 
 IP_TCP_HEADER_BYTES = 40
 TIMESTAMP_OPTION_BYTES = 12
+ACK_BYTES = ETHERNET_HEADER_BYTES + IP_TCP_HEADER_BYTES + TIMESTAMP_OPTION_BYTES
+"""A pure acknowledgement as the shaper counts it."""
+
+ETHERNET_EXTRA_BYTES = 24
+"""What a real Ethernet adds and no qdisc sees: FCS 4, preamble 8, gap 12. IEEE 802.3."""
 
 
 def bdp_bytes(rate_bps: float, rtt_s: float) -> float:
@@ -21,15 +28,31 @@ def mss_bytes(mtu_bytes: int) -> int:
     return mtu_bytes - IP_TCP_HEADER_BYTES - TIMESTAMP_OPTION_BYTES
 
 
-def payload_share(mtu_bytes: int) -> float:
+def packet_bytes(mtu_bytes: int) -> int:
+    """Return a full packet as the shaper counts it: htb on a veth sees 14 bytes of Ethernet header."""
+    return mtu_bytes + ETHERNET_HEADER_BYTES
+
+
+def payload_share(mtu_bytes: int, extra_bytes: int = 0) -> float:
     """Return payload bytes per byte that the shaper counts.
 
-    htb on a veth counts the IP packet and 14 bytes of Ethernet header; a real
-    Ethernet adds 24 more (FCS, preamble, gap) that no qdisc sees.
+    extra_bytes: what the line adds to each packet besides, such as `ETHERNET_EXTRA_BYTES`.
     """
-    return mss_bytes(mtu_bytes) / (mtu_bytes + ETHERNET_HEADER_BYTES)
+    return mss_bytes(mtu_bytes) / (packet_bytes(mtu_bytes) + extra_bytes)
 
 
 def queue_delay_s(queue_bytes: float, rate_bps: float) -> float:
     """Return the delay that a full queue adds, s."""
     return queue_bytes * 8 / rate_bps
+
+
+class RttRange(NamedTuple):
+    """Round trips of a path, s: with an empty queue and with a full one."""
+
+    least_s: float
+    most_s: float
+
+
+def rtt_range(rate_bps: float, rtt_s: float, queue_bytes: float) -> RttRange:
+    """Return what round trips the path can show."""
+    return RttRange(rtt_s, rtt_s + queue_delay_s(queue_bytes, rate_bps))

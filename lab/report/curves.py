@@ -6,50 +6,37 @@ and the seed. No plotting here; `lab.report.figures` draws.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
 
-from lab.errors import UnitError
 from lab.knobs import PATH_KNOBS
-from lab.memory import Triple
 from lab.model.path import payload_share
-from lab.model.predict import Setting, predict
-from lab.model.windows import Release
-from lab.report import axes
+from lab.report import axes, knee, predicted
 from lab.report.axes import Axis
+from lab.report.predicted import GRID_STEPS, Line
 from lab.report.stored import Entry, Stored, varying
 from lab.schema import POINT_COLUMNS
-from lab.setting import setting
 
 GOODPUTS = ("goodput_bps", "steady_goodput_bps")
-GRID_STEPS = 160
-_SAME = 1e-3
-"""Relative distance up to which a stored prediction counts as that of the model of today."""
 
 _UNITS = {"bit/s": (1e6, "Mbit/s"), "bytes": (float(axes.MIB), "MiB")}
 _Y_TITLES = {"goodput_bps": "Goodput, whole load", "steady_goodput_bps": "Goodput, steady part"}
 _COLUMNS = {column.name: column for column in POINT_COLUMNS}
 
 
-Line = tuple[tuple[float | str | None, float | None], ...]
-
-
 @dataclass(frozen=True)
 class Curve:
-    """Points that are joined.
-
-    prediction: (position, y) in the units of the figure; None breaks the line.
-    outdated: the model of today predicts otherwise than the run says, whose word stands.
-    """
+    """Points that are joined. prediction, outdated: see `lab.report.predicted`; knee: one of the points."""
 
     name: str
     entries: tuple[Entry, ...]
     prediction: Line
     outdated: bool
+    knee: Entry | None
 
 
 @dataclass(frozen=True)
@@ -112,11 +99,13 @@ def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
             words.append(forms[entry.id].replace("default", "autotuned"))
         groups.setdefault(tuple(words), []).append(entry)
     keys = [*names, x] if split else names
+    engine = str(stored.manifest.get("engine"))
     curves = []
     for group, members in groups.items():
         members.sort(key=lambda entry: _rank(axis, entry))
-        line, outdated = _prediction(members, axis, stored, factor) if y in GOODPUTS else ((), False)
-        curves.append(Curve(_name(keys, group), tuple(members), line, outdated))
+        line, outdated = predicted.curve(y, members, axis, engine, factor)
+        bent = _knee(members, axis, y) if y in GOODPUTS and x in axes.MEMORY else None
+        curves.append(Curve(_name(keys, group), tuple(members), line, outdated, bent))
     bdps = {entry.number("bdp_bytes") for entry in chosen}
     bdp = bdps.pop() if x in axes.MEMORY and len(bdps) == 1 and axis.numeric else None
     return Plot(
@@ -138,6 +127,23 @@ def _name(keys: Sequence[str], words: Sequence[str]) -> str:
     parts = [word if key == "cc" else f"{key} {word}" for key, word in zip(keys, words, strict=True)]
     said = [part for part, word in zip(parts, words, strict=True) if word != "default"]
     return ", ".join(said or parts) or "measured"
+
+
+def at_positions(entries: Sequence[Entry], axis: Axis) -> dict[float | str, list[Entry]]:
+    """Return the points at each position, in the order of the points."""
+    found: dict[float | str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(axis.positions[entry.id], []).append(entry)
+    return found
+
+
+def _knee(entries: Sequence[Entry], axis: Axis, y: str) -> Entry | None:
+    if not axis.numeric:
+        return None
+    at = {float(position): members for position, members in at_positions(entries, axis).items()}
+    values = {place: median(entry.number(y) or 0.0 for entry in members) for place, members in at.items()}
+    found = knee.find(values)
+    return None if found is None else at[found][0]
 
 
 def _most_common(entries: Sequence[Entry], others: Sequence[str], x: str) -> list[Entry]:
@@ -180,63 +186,6 @@ def _link(entries: Sequence[Entry], axis: Axis, factor: float) -> tuple[tuple[fl
     level = next(iter(known.values()))
     ends = axis.range if axis.numeric else (axis.ticks[0][0], axis.ticks[-1][0])
     return tuple((end, level) for end in ends)
-
-
-def _prediction(entries: Sequence[Entry], axis: Axis, stored: Stored, factor: float) -> tuple[Line, bool]:
-    """Return the model's curve through these points: fine where it can be computed, else as stored.
-
-    With it whether the run was predicted by another model.
-    """
-    positions = {axis.positions[entry.id]: entry.number("predicted_goodput_bps") for entry in entries}
-    known = {position: value / factor for position, value in positions.items() if value is not None}
-    coarse: Line = tuple(known.items())
-    release = _release(entries[0])
-    if not axis.numeric or not known or release is None:
-        return coarse, False
-    try:
-        settings = [setting(entry.point(str(stored.manifest.get("engine"))), release) for entry in entries]
-    except UnitError:
-        return coarse, True  # a value that today's knobs refuse
-    for entry, its in zip(entries, settings, strict=True):
-        told, now = entry.number("predicted_goodput_bps"), predict(its).predicted_goodput_bps
-        if told is None or abs(now - told) > _SAME * told:
-            return coarse, True
-    if any(_at(its, axis.knob, 1.0) != _at(settings[0], axis.knob, 1.0) for its in settings):
-        return coarse, False
-    line: list[tuple[float | str | None, float | None]] = []
-    low = axis.range[0]
-    if axis.zero_at is not None:  # no line between nothing and the least
-        line += [(position, value) for position, value in known.items() if position == axis.zero_at]
-        line.append((None, None))
-        low = min(float(position) for position in axis.positions.values() if position != axis.zero_at)
-    own = {float(position) for position in known if position != axis.zero_at}
-    for position in sorted({*np.geomspace(low, axis.range[1], GRID_STEPS).tolist(), *own}):
-        value = predict(_at(settings[0], axis.knob, position * axis.factor)).predicted_goodput_bps
-        if math.isfinite(value):
-            line.append((float(f"{position:.6g}"), float(f"{value / factor:.6g}")))
-    return tuple(line), False
-
-
-def _at(base: Setting, knob: str, value: float) -> Setting:
-    """Return a setting with one knob at a value in the lab's unit."""
-    if knob in axes.MEMORY:
-        whole = round(value)
-        triple = Triple(whole, whole, whole)
-        return replace(base, rmem=triple) if knob == "rmem" else replace(base, wmem=triple)
-    if knob == "rate":
-        return replace(base, rate_bps=value)
-    if knob == "rtt":
-        return replace(base, rtt_s=value)
-    if knob == "loss":
-        return replace(base, loss=value)
-    return base  # the model knows no queue
-
-
-def _release(entry: Entry) -> Release | None:
-    try:
-        return Release.parse(str((entry.row or {}).get("kernel_release")))
-    except (ValueError, IndexError):
-        return None
 
 
 def knob_value(name: str, text: str) -> float | None:

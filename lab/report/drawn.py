@@ -7,7 +7,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from lab.report import style
+from lab.model.limits import words
+from lab.report import limits, style
 from lab.report.stored import Entry, Stored
 from lab.units import human_rate
 
@@ -37,12 +38,14 @@ def hover(entry: Entry, stored: Stored, heading: str = "") -> str:
         human_rate(entry.number(name))
         for name in ("goodput_bps", "steady_goodput_bps", "predicted_goodput_bps")
     )
-    limit = str((entry.row or {}).get("limit_predicted") or "no limit known").replace("_", " ")
+    limit = words(entry.text("limit_predicted")) or "no limit known"
+    measured = limits.named(entry.text("limit_measured"), entry.shares("limit_shares"))
     lines = [
         f"<b>{style.plain(heading)}</b>" if heading else "",
         style.plain(stored.label(entry)),
         f"goodput {goodput}, steady {steady}",
         f"predicted {predicted} ({style.plain(limit)})",
+        f"measured {style.plain(measured)}" if measured else "",
         f"point {style.plain(entry.id)}",
     ]
     return "<br>".join(line for line in lines if line)

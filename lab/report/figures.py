@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from lab.report import bars, curves, style
+from lab.report import bars, curves, overview, residuals, style
 from lab.report.axes import MIB
 from lab.report.curves import Curve, Plot
 from lab.report.drawn import Drawn, hover, with_legend
@@ -18,17 +18,23 @@ from lab.units import human_size
 _LAST = 2000
 """Place in the legend: after the curves, which have plotly's 1000."""
 
+_MOST_NAMED_KNEES = 3
+
 HEIGHT_PX = 450
 BELOW_PX = 74
 """Under the plot: two lines of ticks and the axis's title."""
 
 
 def draw(stored: Stored) -> list[Drawn]:
-    """Return the main figures: the scenario's own; a bar a point where none of them has anything to show."""
-    plots = curves.plots(stored)
-    if plots:
-        return [_curves(plot, stored, number) for number, plot in enumerate(plots, 1)]
-    return [bars.draw(stored)] if stored.done else []
+    """Return the main figures: the scenario's own; a bar a point where none of them has anything to show.
+
+    The last is measured against predicted, where there are points enough.
+    """
+    drawn = [_curves(plot, stored, number) for number, plot in enumerate(curves.plots(stored), 1)]
+    if not drawn and stored.done:
+        drawn = [bars.draw(stored)]
+    compared = overview.draw(stored, len(drawn) + 1)
+    return [*drawn, compared] if compared else drawn
 
 
 def _curves(plot: Plot, stored: Stored, number: int) -> Drawn:
@@ -38,10 +44,13 @@ def _curves(plot: Plot, stored: Stored, number: int) -> Drawn:
         figure.add_traces(_predicted(plot, curve, place))
     for place, curve in enumerate(plot.curves):
         figure.add_traces(_measured(plot, curve, place, stored))
+    figure.add_traces(_knees(plot))
     below = BELOW_PX if any("<br>" in text for _, text in plot.axis.ticks) else BELOW_PX - 18
+    figure.update_layout(margin_b=below)
+    compared = residuals.add(figure, plot, stored)
     narrow = with_legend(figure, below)
     restricted = _restricted(plot)
-    caption = f"{_caption(plot, stored)} {restricted}".strip()
+    caption = f"{_caption(plot, stored, compared=compared)} {restricted}".strip()
     return Drawn(f"{number:02d}-{plot.title}", plot.title, caption, restricted, figure, narrow)
 
 
@@ -80,7 +89,7 @@ def _predicted(plot: Plot, curve: Curve, place: int) -> list[go.Scatter]:
             x=[x for x, _ in curve.prediction],
             y=[y for _, y in curve.prediction],
             mode="lines" if line else "markers",
-            legendgroup=_group(place),
+            legendgroup=style.group(place),
             showlegend=False,
             line={"color": colour, "width": 1.8, "dash": style.dash(place)},
             marker={"symbol": "line-ew", "size": 22, "line": {"color": colour, "width": 2}},
@@ -89,16 +98,9 @@ def _predicted(plot: Plot, curve: Curve, place: int) -> list[go.Scatter]:
     ]
 
 
-def _group(place: int) -> str:
-    """Return what ties a curve to its prediction: the legend hides both."""
-    return f"curve{place}"
-
-
 def _measured(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.Scatter]:
-    colour, group = style.colour(place), _group(place)
-    at: dict[float | str, list[Entry]] = {}
-    for entry in curve.entries:
-        at.setdefault(plot.axis.positions[entry.id], []).append(entry)
+    colour, group = style.colour(place), style.group(place)
+    at = curves.at_positions(curve.entries, plot.axis)
     joined = plot.axis.ordered and len(at) > 1
     # marks shrink from curve to curve, so that equal results stay visible as rings
     size = max(9.0, 14.5 - 1.2 * place)
@@ -149,6 +151,41 @@ def _measured(plot: Plot, curve: Curve, place: int, stored: Stored) -> list[go.S
     return traces
 
 
+def _knees(plot: Plot) -> list[go.Scatter]:
+    bent = [(place, curve.knee) for place, curve in enumerate(plot.curves) if curve.knee is not None]
+    named: dict[float | str, int] = {}  # knees at one position share one name
+    for place, knee in bent:
+        named.setdefault(plot.axis.positions[knee.id], place)
+    return [
+        go.Scatter(
+            x=[plot.axis.positions[knee.id]],
+            y=[_y(plot, knee)],
+            mode="markers+text" if place in named.values() and len(named) <= _MOST_NAMED_KNEES else "markers",
+            legendgroup=style.group(place),
+            showlegend=False,
+            marker={
+                "symbol": "circle-open",
+                "size": 22,
+                "color": style.colour(place),
+                "line": {"width": 2},
+            },
+            text=[style.plain(f"knee {knee.knobs[plot.axis.knob]}")],
+            textposition=_beside(plot, knee),
+            textfont={"size": 12},
+            hoverinfo="skip",
+            cliponaxis=False,
+        )
+        for place, knee in bent
+    ]
+
+
+def _beside(plot: Plot, entry: Entry) -> str:
+    """Return where the name of a mark has room."""
+    low, high = plot.axis.range
+    right = float(plot.axis.positions[entry.id]) > math.sqrt(low * high)
+    return "bottom left" if right else "bottom right"
+
+
 def _y(plot: Plot, entry: Entry) -> float:
     return (entry.number(plot.y) or 0.0) / plot.y_factor
 
@@ -177,7 +214,7 @@ def _references(figure: go.Figure, plot: Plot) -> None:
         )
 
 
-def _caption(plot: Plot, stored: Stored) -> str:
+def _caption(plot: Plot, stored: Stored, *, compared: bool) -> str:
     words = ["The horizontal axis is logarithmic."] if plot.axis.numeric else []
     words.append(
         "Marks are measured, the median of all seeds; small open ones are single seeds."
@@ -185,9 +222,17 @@ def _caption(plot: Plot, stored: Stored) -> str:
         else "Marks are measured."
     )
     if any(curve.prediction for curve in plot.curves):
-        words.append("Broken lines of the same colour are what the model predicts for the steady part.")
+        part = "the whole load" if plot.y == "goodput_bps" else "the steady part"
+        words.append(f"Broken lines of the same colour are what the model predicts for {part}.")
     if any(curve.outdated for curve in plot.curves):
         words.append("Straight ones join what the run says was predicted; the model has changed since.")
+    if compared:
+        bands = " and ".join(f"{band:.0f}" for band in residuals.BANDS)
+        words.append(f"Below: how far measured is from predicted; the bands are {bands} %.")
+    knees = [(curve.name, curve.knee) for curve in plot.curves if curve.knee is not None]
+    if knees:
+        words.append("Rings mark the least value that reaches 95 % of the best of its curve: ")
+        words[-1] += ", ".join(f"{knee.knobs[plot.axis.knob]} ({name})" for name, knee in knees) + "."
     if plot.link:
         words.append("The grey line is the payload that the link can carry.")
     if plot.bdp is not None and not plot.axis.range[0] < plot.bdp < plot.axis.range[1]:

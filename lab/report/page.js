@@ -55,11 +55,13 @@
   // ---- the point that is shown over time, drawn as a path, and listed with its commands
 
   const choice = document.getElementById("choice");
+  const WHY = "why-"; // report.html#why-POINT leads to that point
 
   function choose(id) {
+    if (!Object.hasOwn(points, id)) return false;
     const point = points[id];
-    if (!point) return false;
     choice.value = id;
+    for (const why of document.querySelectorAll(".why")) why.hidden = why.dataset.point !== id;
     draw(document.getElementById("series"), point);
     document.getElementById("series-caption").textContent = point.caption;
     document.querySelector("#commands code").textContent = point.commands;
@@ -77,12 +79,24 @@
     return true;
   }
 
+  // What the reader chose is in the address, ready to be handed on.
+  function chooseAndTell(id) {
+    if (!choose(id)) return false;
+    history.replaceState(null, "", `#${WHY}${id}`);
+    return true;
+  }
+
   function chooseAndGo(id) {
-    if (choose(id)) document.getElementById("time").scrollIntoView();
+    if (chooseAndTell(id)) document.getElementById("time").scrollIntoView();
+  }
+
+  function follow() {
+    const name = location.hash.slice(1);
+    if (name.startsWith(WHY) && choose(name.slice(WHY.length))) document.getElementById(name).scrollIntoView();
   }
 
   if (choice) {
-    choice.addEventListener("change", () => choose(choice.value));
+    choice.addEventListener("change", () => chooseAndTell(choice.value));
     for (const button of document.querySelectorAll("button.point")) {
       button.addEventListener("click", () => chooseAndGo(button.dataset.point));
     }
@@ -125,7 +139,12 @@
       });
     });
   }
-  if (choice) choose(choice.value);
+  if (choice) {
+    document.documentElement.classList.add("scripted");
+    choose(choice.value);
+    follow();
+    addEventListener("hashchange", follow);
+  }
 
   narrow.addEventListener("change", () => redraw(false));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraw(false));

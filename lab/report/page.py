@@ -19,7 +19,7 @@ import jinja2
 from plotly.offline import get_plotlyjs
 
 from lab.errors import StoreError
-from lab.report import drawing, figures, pictures, stored, tables
+from lab.report import drawing, figures, limits, pictures, stored, tables
 from lab.report.points import PointPart, parts
 from lab.report.stored import DONE, FAILED, MISSING, Stored
 from lab.store import RunFolder
@@ -82,7 +82,7 @@ def render(run: Stored) -> str:
             published=published,
             sources=sources,
             chosen=chosen[0] if chosen else None,
-            choices=[(part.id, part.label) for part in chosen],
+            parts=chosen,
             embedded={part.id for part in chosen},
             left_out=left_out,
             slots=drawing.SLOTS,
@@ -91,7 +91,7 @@ def render(run: Stored) -> str:
             same=", ".join(f"{name}={text}" for name, text in run.same.items()),
             kernels=tables.kernels(run),
             digests=[(entry, entry.row["digest"]) for entry in run.done if entry.row],
-            css=_own("page.css"),
+            css=f"{_own('page.css')}{limits.css()}",
             figures_json=_data([_figure(one.figure, one.narrow) for one in drawn]),
             points_json=_data({part.id: _point(part) for part in chosen}),
             plotly=plotly,

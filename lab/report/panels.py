@@ -1,4 +1,4 @@
-"""What is drawn of one point over time: panels for goodput, windows, send buffer, RTT and queue.
+"""What is drawn of one point over time: panels for goodput, windows, send buffer, RTT, queue and limits.
 
 No plotting here; `lab.report.stack` draws.
 """
@@ -10,9 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lab.report import style
+from lab.model.limits import words
+from lab.report import band, limits, style
 from lab.report.axes import MIB
+from lab.report.band import Band
 from lab.report.curves import link_goodput_bps
+from lab.report.limits import Look
 from lab.report.series import Floats, FlowSeries, PointSeries
 from lab.report.stored import Entry
 from lab.units import human_size
@@ -20,7 +23,12 @@ from lab.units import human_size
 
 @dataclass(frozen=True)
 class Line:
-    """One line (or marks) of a panel. hover: whether pointing at it says its value."""
+    """One line (or marks) of a panel. hover: whether pointing at it says its value.
+
+    texts: what pointing says instead of the value, one for each. fill: it is a
+    step from each instant to the next, filled so, and lies on those before it.
+    A line without a name is not in the legend.
+    """
 
     name: str
     t_s: Floats
@@ -31,6 +39,7 @@ class Line:
     marks: str = ""
     hover: bool = True
     texts: tuple[str, ...] = ()
+    fill: Look | None = None
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class Panel:
     range: tuple[float, float] | None = None
 
 
-def build(entry: Entry, series: PointSeries) -> list[Panel]:
+def build(entry: Entry, series: PointSeries, limited: Band) -> list[Panel]:
     """Return the panels of a point, top to bottom; the first is there even without samples."""
     if len(series.flows) == 1:
         flow = series.flows[0]
@@ -57,24 +66,28 @@ def build(entry: Entry, series: PointSeries) -> list[Panel]:
             _each(series, "queued_bytes", "Send buffer in use", entry, bdp=False),
             _rtt(entry, series),
         ]
-    others = [panel for panel in (*middle, _queue(entry, series)) if panel.lines]
+    others = [panel for panel in (*middle, _queue(entry, series), _limits(limited)) if panel.lines]
     return [_goodput(entry, series), *others]
 
 
-def caption(entry: Entry, series: PointSeries) -> str:
+def caption(entry: Entry, series: PointSeries, limited: Band) -> str:
     """Return the words under the panels."""
-    words = []
+    told = []
     if series.flows:
-        words.append("Shaded: the steady part.")
+        told.append("Shaded: the steady part.")
     if series.merged:
-        words.append(f"The {series.merged} flows are drawn as one: their sum, and the median of their RTTs.")
+        told.append(f"The {series.merged} flows are drawn as one: their sum, and the median of their RTTs.")
     elif len(series.flows) > 1:
-        words.append(f"One line for each of the {len(series.flows)} flows.")
+        told.append(f"One line for each of the {len(series.flows)} flows.")
     if entry.knobs.get("recipe") == "leaf":
-        words.append("The queue is the delay line's too: it holds what is on its way, besides what waits.")
+        told.append("The queue is the delay line's too: it holds what is on its way, besides what waits.")
+    if limited.shares:
+        told.append("The band of limits says which part of each interval each of them bound.")
+        if limited.flows > 1:
+            told.append(f"It is the mean of {limited.flows} flows.")
     if series.stride > 1:
-        words.append(f"One sample of {series.stride} is drawn, of the queue the longest of {series.stride}.")
-    return " ".join(words)
+        told.append(f"One sample of {series.stride} is drawn, of the queue the longest of {series.stride}.")
+    return " ".join(told)
 
 
 def _level(
@@ -216,6 +229,21 @@ def _queue(entry: Entry, series: PointSeries) -> Panel:
     if in_bytes and limit and not near:
         limited = f", limit {human_size(limit)}"
     return Panel(f"Bottleneck queue{limited}", unit, tuple(lines))
+
+
+def _limits(limited: Band) -> Panel:
+    edges_s, lines = limited.edges_s, []
+    for limit in limits.ordered(limited.shares):
+        look, share = limits.look(limit), limited.shares[limit]
+        steps = np.append(share, share[-1]) * 100  # the last one has a width too
+        lines.append(Line(words(limit), edges_s, steps, look.colour, hover=False, fill=look))
+    if lines:
+        told = tuple(band.words(limited, at) for at in range(len(edges_s) - 1))
+        middle_s = (edges_s[:-1] + edges_s[1:]) / 2
+        # one text for an interval, instead of one for each limit
+        lines.append(Line("", middle_s, np.full(len(told), 50.0), style.GREY, width=0, texts=told))
+    title = "What limited the flow" if limited.flows == 1 else "What limited the flows, their mean"
+    return Panel(title, "%", tuple(lines), range=(0.0, 100.0))
 
 
 def _size_unit(arrays: list[Floats]) -> tuple[str, float]:

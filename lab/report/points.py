@@ -9,8 +9,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from lab.errors import StoreError
-from lab.report import drawing, panels, series, stack
+from lab.report import band, drawing, observed, panels, series, stack, why
 from lab.report.stored import Entry, Stored
+from lab.report.why import Why
 
 MOST_POINTS = 200
 MOST_BYTES = 20 * 10**6
@@ -18,6 +19,8 @@ MOST_BYTES = 20 * 10**6
 
 _BYTES_A_VALUE = 6
 """Of a series in the page: 4 bytes in base64."""
+_WHY_BYTES = 4000
+"""Of the tables that say why."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class PointPart:
     words: dict[str, str]
     facts: list[tuple[str, str]]
     commands: str
+    why: Why
 
 
 def parts(stored: Stored) -> tuple[list[PointPart], int]:
@@ -60,21 +64,25 @@ def _evenly(entries: Sequence[Entry], most: int) -> list[Entry]:
 
 
 def _part(stored: Stored, entry: Entry) -> PointPart:
-    rows = series.read(stored.folder.rows("samples", [entry.id]), stored.folder.rows("queues", [entry.id]))
-    figure, narrow = stack.draw(panels.build(entry, rows))
+    samples, queues = (stored.folder.rows(table, [entry.id]) for table in ("samples", "queues"))
+    rows, limited = series.read(samples, queues), band.read(stored.folder.rows("limits", [entry.id]))
+    figure, narrow = stack.draw(panels.build(entry, rows, limited))
     label = stored.label(entry)
     return PointPart(
         id=entry.id,
         label=f"{label} ({entry.id})" if label else entry.id,
         figure=figure,
         narrow=narrow,
-        caption=panels.caption(entry, rows),
+        caption=panels.caption(entry, rows, limited),
         words=drawing.words(entry),
         facts=drawing.facts(entry),
         commands=drawing.commands(stored.folder.outcome(entry.id)),
+        why=why.build(entry, observed.observe(entry, samples, queues, rows.begin_s)),
     )
 
 
 def _size(part: PointPart) -> int:
-    values = sum(len(trace.x) + len(trace.y) for trace in part.figure.data)
-    return values * _BYTES_A_VALUE + len(part.commands) + 500 * len(part.figure.data)
+    traces = part.figure.data
+    values = sum(len(trace.x) + len(trace.y) for trace in traces)
+    texts = sum(len(text) + 3 for trace in traces for text in trace.text or ())
+    return values * _BYTES_A_VALUE + texts + len(part.commands) + 500 * len(traces) + _WHY_BYTES

@@ -33,7 +33,7 @@ class Columns:
 
     def __getitem__(self, name: str) -> Floats:
         if name not in self._made:
-            self._made[name] = _column(self._rows, name)
+            self._made[name] = column(self._rows, name)
         return self._made[name]
 
 
@@ -128,19 +128,20 @@ def read(samples: Sequence[Row], queues: Sequence[Row]) -> PointSeries:
     )
 
 
-def _column(rows: Sequence[Row], name: str) -> Floats:
+def column(rows: Sequence[Row], name: str) -> Floats:
+    """Return a column of rows, shape (n,); null is NaN."""
     return np.array([row.get(name) for row in rows], dtype=np.float64)
 
 
 def _flow(name: str, sent: Sequence[Row], received: Sequence[Row]) -> FlowSeries:
     columns = Columns(sent)
-    read = _column(received, "tcpi_bytes_received") - np.nan_to_num(_column(received, "idiag_rqueue"))
+    read = column(received, "tcpi_bytes_received") - np.nan_to_num(column(received, "idiag_rqueue"))
     known = ~np.isnan(read)
-    read, read_t_s = read[known], _column(received, "t_s")[known]
+    read, read_t_s = read[known], column(received, "t_s")[known]
     return FlowSeries(
         name=name,
         t_s=columns["t_s"],
-        columns={column: make(columns) for column, make in SENDER_COLUMNS.items()},
+        columns={which: make(columns) for which, make in SENDER_COLUMNS.items()},
         read_t_s=read_t_s,
         read_bytes=np.maximum.accumulate(read - read[0]) if len(read) else read,
     )
@@ -188,8 +189,8 @@ def _thin(flow: FlowSeries, stride: int) -> FlowSeries:
 
 
 def _queue(rows: Sequence[Row], stride: int) -> QueueSeries:
-    t_s, backlog = _column(rows, "t_s"), np.nan_to_num(_column(rows, "backlog_bytes"))
-    dropped = np.diff(np.nan_to_num(_column(rows, "drops")), prepend=0.0)
+    t_s, backlog = column(rows, "t_s"), np.nan_to_num(column(rows, "backlog_bytes"))
+    dropped = np.diff(np.nan_to_num(column(rows, "drops")), prepend=0.0)
     if len(t_s):
         starts = np.arange(0, len(t_s), stride)
         t_s, backlog = t_s[starts], np.maximum.reduceat(backlog, starts)

@@ -8,6 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from lab.report import style
+from lab.report.limits import Look
 from lab.report.panels import Line, Panel
 
 PANEL_PX = 150
@@ -50,11 +51,12 @@ def draw(panels: list[Panel]) -> tuple[go.Figure, dict[str, Any]]:
         )
         layout[legend] = {
             "orientation": "h",
+            "traceorder": "normal",  # plotly turns the names of what is stacked round
             "x": 0,
             "xanchor": "left",
             "yanchor": "bottom",
             "bgcolor": "rgba(0,0,0,0)",
-            "title": {"text": f"<b>{style.plain(panel.title)}</b>  ", "side": "left"},
+            "title": {"text": f"<b>{style.plain(panel.title)}</b>  ", "side": _side(panel)},
         }
         layout["shapes"] += [
             {
@@ -77,11 +79,19 @@ def draw(panels: list[Panel]) -> tuple[go.Figure, dict[str, Any]]:
     return go.Figure(traces, layout), narrow
 
 
+def _side(panel: Panel) -> str:
+    """Return where a panel's title stands: plotly breaks no line for it, and would cut the last names off."""
+    names = [line.name for line in panel.lines if line.name]
+    return "left" if style.legend_fits(names, panel.title, style.WIDE_PX) else "top"
+
+
 def _head_px(panel: Panel, *, narrow: bool) -> int:
-    names = [line.name for line in panel.lines]
+    names = [line.name for line in panel.lines if line.name]
     if narrow:
         return GAP_PX + LINE_PX * (1 + style.legend_lines(names, style.NARROW_PX))
-    return GAP_PX + LINE_PX * style.legend_lines(names, style.WIDE_PX - 7 * len(panel.title))
+    if style.legend_fits(names, panel.title, style.WIDE_PX):
+        return GAP_PX + LINE_PX
+    return GAP_PX + LINE_PX * (1 + style.legend_lines(names, style.WIDE_PX))
 
 
 def _heights(heads_px: list[int], *, dotted: bool) -> dict[str, Any]:
@@ -107,6 +117,8 @@ def _name(stem: str, place: int) -> str:
 
 
 def _trace(line: Line, panel: Panel, yaxis: str, legend: str) -> go.Scatter:
+    if line.fill is not None:
+        return _step(line, line.fill, yaxis, legend)
     hover = f"{style.plain(line.name)} %{{y:.4g}} {panel.unit}<extra></extra>"
     if line.texts:
         hover = "%{text}<extra></extra>"
@@ -116,10 +128,28 @@ def _trace(line: Line, panel: Panel, yaxis: str, legend: str) -> go.Scatter:
         yaxis=yaxis,
         legend=legend,
         name=style.plain(line.name),
+        showlegend=bool(line.name),
         mode="markers" if line.marks else "lines",
         line={"color": line.colour, "dash": line.dash, "width": line.width},
         marker={"symbol": line.marks, "size": 7, "color": line.colour} if line.marks else None,
-        text=line.texts or None,
+        text=[style.plain(text) for text in line.texts] or None,
         hovertemplate=hover if line.hover else None,
         hoverinfo=None if line.hover else "skip",
+    )
+
+
+def _step(line: Line, look: Look, yaxis: str, legend: str) -> go.Scatter:
+    pattern = {"shape": look.pattern, "bgcolor": look.colour, "fgcolor": look.text, "size": 6}
+    return go.Scatter(
+        x=line.t_s.astype(np.float32),
+        y=line.values.astype(np.float32),
+        yaxis=yaxis,
+        legend=legend,
+        name=style.plain(line.name),
+        mode="lines",
+        line={"width": 0, "shape": "hv", "color": look.colour},
+        stackgroup=yaxis,
+        fillcolor=look.colour,
+        fillpattern=pattern if look.pattern else None,
+        hoverinfo="skip",
     )

@@ -39,6 +39,17 @@ class Entry:
         value = None if self.row is None else self.row.get(column)
         return float(value) if isinstance(value, int | float) else None
 
+    def text(self, column: str) -> str:
+        """Return a column of the row as text, "" where there is none."""
+        value = None if self.row is None else self.row.get(column)
+        return "" if value is None else str(value)
+
+    def shares(self, column: str) -> dict[str, float]:
+        """Return a column of shares, largest first, none where there is none."""
+        held = None if self.row is None else self.row.get(column)
+        known = {str(name): share for name, share in (held or {}).items() if isinstance(share, int | float)}
+        return dict(sorted(known.items(), key=lambda item: -item[1]))
+
     def point(self, engine: str) -> Point:
         """Return the point as the model takes it; knobs that its run did not know have their default."""
         defaults = {name: knob.default for name, knob in PATH_KNOBS.items()}
@@ -75,9 +86,13 @@ class Stored:
 
     @cached_property
     def same(self) -> dict[str, str]:
-        """Knobs that all points share, with their value."""
+        """Knobs that all points share, with their value; a rare one at its default goes unsaid."""
         first = self.entries[0].knobs if self.entries else {}
-        return {name: first[name] for name in _ordered(first) if name not in self.varying}
+        return {
+            name: first[name]
+            for name in _ordered(first)
+            if name not in self.varying and not _goes_unsaid(name, first[name])
+        }
 
     def label(self, entry: Entry) -> str:
         """Return what tells a point from the others."""
@@ -91,6 +106,10 @@ def varying(entries: tuple[Entry, ...] | list[Entry]) -> tuple[str, ...]:
     """Return the knobs with more than one value among these points."""
     names = _ordered({name: "" for entry in entries for name in entry.knobs})
     return tuple(name for name in names if len({entry.knobs.get(name) for entry in entries}) > 1)
+
+
+def _goes_unsaid(name: str, text: str) -> bool:
+    return name in PATH_KNOBS and PATH_KNOBS[name].later and text == PATH_KNOBS[name].default
 
 
 def _ordered(knobs: Mapping[str, str]) -> list[str]:

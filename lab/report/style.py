@@ -42,6 +42,11 @@ def dash(number: int) -> str:
     return DASHES[number % len(DASHES)]
 
 
+def group(number: int) -> str:
+    """Return what ties together all that is drawn of the nth curve: the legend hides it as one."""
+    return f"curve{number}"
+
+
 def plain(text: object) -> str:
     """Return text that plotly shows as it is: it reads some HTML in labels."""
     return html.escape(str(text), quote=False)
@@ -53,6 +58,11 @@ def legend_lines(names: Sequence[str], width_px: int) -> int:
         return 0
     columns = max(1, width_px // (48 + 7 * max(map(len, names))))
     return -(-len(names) // columns)
+
+
+def legend_fits(names: Sequence[str], title: str, width_px: int) -> bool:
+    """Return whether a lying legend and its title have room in one line."""
+    return sum(48 + 7 * len(name) for name in names) + 9 * len(title) <= width_px
 
 
 def faded(colour: str) -> str:

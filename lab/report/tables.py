@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lab.knobs import PATH_KNOBS
+from lab.report import limits
 from lab.report.axes import MEMORY, MIB
 from lab.report.curves import knob_value
 from lab.report.stored import FAILED, MISSING, Entry, Stored
@@ -41,7 +42,10 @@ _MEASURED = [
     Column("steady<br>Mbit/s", "the same over the steady part"),
     Column("predicted<br>Mbit/s", "what the model gives for the steady part"),
     Column("difference<br>%", "steady against predicted"),
-    Column("limit", "which limit the model says binds", number=False),
+    Column("limit<br>predicted", "which limit the model says binds for the most part", number=False),
+    Column(
+        "limit<br>measured", "which limit did, by the records, and for what share of the load", number=False
+    ),
     Column("RTT<br>ms", "base RTT as measured on the idle path"),
     Column("retransmits<br>segments", "segments sent again, all flows"),
     Column("drops<br>packets", "dropped by the bottleneck's queue"),
@@ -105,19 +109,28 @@ def _measured(entry: Entry) -> list[Cell]:
         entry.number(name) for name in ("steady_goodput_bps", "predicted_goodput_bps", "rtt_s")
     )
     words = [str(row[name]) for name in ("reason", "note") if row.get(name)]
-    limit = str(row.get("limit_predicted") or NONE).replace("_", " ")
+    predicted_limit, measured_limit = entry.text("limit_predicted"), entry.text("limit_measured")
     return [
         mbit(entry.number("goodput_bps")),
         mbit(steady),
         mbit(predicted),
         percent(steady, predicted),
-        Cell(limit, limit),
+        _limit(predicted_limit, {}),
+        _limit(measured_limit, entry.shares("limit_shares")),
         number(None if rtt is None else rtt * 1e3),
         number(entry.number("retransmits")),
         number(entry.number("queue_drops")),
         Cell(entry.status, entry.status, entry.status.replace(" ", "-")),
         Cell("; ".join(words), "; ".join(words), "words"),
     ]
+
+
+def _limit(limit: str, shares: Mapping[str, float]) -> Cell:
+    if not limit:
+        return Cell(NONE, kind="none")
+    share = shares.get(limit)
+    # limits sort by name, and of one limit the smaller share first
+    return Cell(limits.named(limit, shares), f"{limit} {share:.4f}" if share is not None else limit)
 
 
 class PublishedRow(NamedTuple):

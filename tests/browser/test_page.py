@@ -11,7 +11,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import Select
 
-from lab.report import page
+from lab.model.limits import LIMITS
+from lab.report import limits, page
 from tests import made_up_run as made_up
 from tests.browser.conftest import complaints, requests
 
@@ -61,7 +62,7 @@ class TestOpening:
         for plot in opened.find_elements(By.CSS_SELECTOR, ".plot"):
             assert plot.find_elements(By.CSS_SELECTOR, ".trace, .barlayer path, .scatterlayer path")
             assert plot.size["height"] > 300
-        assert series(opened)["panels"] == 5
+        assert series(opened)["panels"] == 6
 
     def test_fonts_and_words_of_plotly_are_inside(self, opened: WebDriver) -> None:
         assert opened.execute_script("return performance.getEntriesByType('resource').length") == 0
@@ -140,6 +141,154 @@ class TestChoosing:
                 .map((name) => Array.from(plot._fullLayout[name].range))));"""
         )
         assert ranges == [[0.5, 1]]
+
+
+class TestBand:
+    def test_shares_of_every_instant_add_up_to_all(self, opened: WebDriver) -> None:
+        """As plotly stacked them: the top of the last one is 100 % all along."""
+        tops = opened.execute_script(
+            """const plot = document.getElementById("series");
+            const steps = plot.calcdata.filter((points) => points[0].trace.stackgroup);
+            return steps[steps.length - 1].map((point) => point.y);"""
+        )
+        assert len(tops) == made_up.SAMPLES
+        assert tops == pytest.approx([100] * len(tops), abs=0.01)
+
+    def test_is_drawn_in_the_colours_of_its_limits(self, opened: WebDriver) -> None:
+        fills = opened.find_elements(By.CSS_SELECTOR, "#series .scatterlayer .js-fill")
+        seen = {fill.value_of_css_property("fill") for fill in fills}
+        known = {rgb(limits.look(limit).colour) for limit in LIMITS}
+        assert len({colour for colour in seen if colour in known}) >= 2
+
+    def test_zooms_with_the_other_panels(self, opened: WebDriver) -> None:
+        axes = opened.execute_script(
+            """const plot = document.getElementById("series");
+            return [...new Set(plot._fullData.map((trace) => trace.xaxis))];"""
+        )
+        assert axes == ["x"]
+
+
+def rgb(colour: str) -> str:
+    """Return a colour such as #0072B2 as the browser writes it."""
+    return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"
+
+
+def shown(browser: WebDriver) -> list[str]:
+    """Return the points whose why is on the page."""
+    articles = browser.find_elements(By.CSS_SELECTOR, "article.why")
+    return [str(one.get_attribute("data-point")) for one in articles if one.is_displayed()]
+
+
+class TestWhy:
+    def test_link_to_a_point_leads_there(self, browser: WebDriver, report: Path) -> None:
+        browser.get(report.as_uri())
+        name = browser.find_elements(By.CSS_SELECTOR, "button.point")[4].text
+        complaints(browser)
+        browser.get("about:blank")
+        browser.get(f"{report.as_uri()}#why-{name}")
+        assert shown(browser) == [name]
+        assert browser.find_element(By.ID, "choice").get_attribute("value") == name
+        top = browser.execute_script(
+            "return document.getElementById(arguments[0]).getBoundingClientRect().top", f"why-{name}"
+        )
+        assert 0 <= top < 200
+        assert "rmem 512KiB" in browser.find_element(By.ID, "drawing").text
+        assert complaints(browser) == []
+
+    def test_following_another_link_on_the_same_page(self, opened: WebDriver, report: Path) -> None:
+        names = [button.text for button in opened.find_elements(By.CSS_SELECTOR, "button.point")]
+        for name in (names[2], names[5]):
+            opened.get(f"{report.as_uri()}#why-{name}")
+            assert shown(opened) == [name]
+        opened.back()
+        assert shown(opened) == [names[2]]
+
+    def test_choice_is_in_the_address(self, opened: WebDriver, report: Path) -> None:
+        choice = Select(opened.find_element(By.ID, "choice"))
+        choice.select_by_index(3)
+        name = choice.first_selected_option.get_attribute("value")
+        assert opened.current_url == f"{report.as_uri()}#why-{name}"
+        assert shown(opened) == [name]
+        opened.refresh()
+        assert shown(opened) == [name]
+
+    @pytest.mark.parametrize(
+        "name", ["why-0000000000", "why-", "why-%", "why-<b>", "why-__proto__", "points-head"]
+    )
+    def test_link_that_leads_nowhere_shows_the_first(
+        self, browser: WebDriver, report: Path, name: str
+    ) -> None:
+        browser.get("about:blank")
+        complaints(browser)
+        browser.get(f"{report.as_uri()}#{name}")
+        first = browser.find_element(By.CSS_SELECTOR, "button.point").text
+        assert shown(browser) == [first]
+        assert complaints(browser) == []
+
+    def test_says_prediction_and_verdict_and_draws_their_shares(self, opened: WebDriver) -> None:
+        (article,) = [
+            one for one in opened.find_elements(By.CSS_SELECTOR, "article.why") if one.is_displayed()
+        ]
+        assert "Predicted." in article.text
+        assert "Measured." in article.text
+        bars = article.find_elements(By.CSS_SELECTOR, ".bar > div")
+        assert len(bars) == 2
+        for bar in bars:
+            pieces = bar.find_elements(By.TAG_NAME, "div")
+            assert sum(piece.size["width"] for piece in pieces) == pytest.approx(bar.size["width"], abs=4)
+            grown = [float(piece.value_of_css_property("flex-grow")) for piece in pieces]
+            assert sum(grown) == pytest.approx(1, abs=0.001)
+
+    def test_without_script_the_address_alone_shows_the_point(self, browser: WebDriver, report: Path) -> None:
+        browser.get(report.as_uri())
+        name = browser.find_elements(By.CSS_SELECTOR, "button.point")[6].text
+        browser.execute_cdp_cmd(  # type: ignore[attr-defined]
+            "Emulation.setScriptExecutionDisabled", {"value": True}
+        )
+        try:
+            browser.get("about:blank")
+            browser.get(f"{report.as_uri()}#why-{name}")
+            assert name in shown(browser)
+        finally:
+            browser.execute_cdp_cmd(  # type: ignore[attr-defined]
+                "Emulation.setScriptExecutionDisabled", {"value": False}
+            )
+
+
+class TestResiduals:
+    def test_panel_shares_the_axis_and_lies_below(self, opened: WebDriver) -> None:
+        found = opened.execute_script(
+            """const plot = document.querySelector("[data-figure]");
+            return {
+              axes: Object.keys(plot._fullLayout).filter((name) => /^[xy]axis[0-9]*$/.test(name)).sort(),
+              marks: [...plot.querySelectorAll(".xy2 .points path")].length,
+              above: plot._fullLayout.yaxis.domain,
+              below: plot._fullLayout.yaxis2.domain,
+            };"""
+        )
+        assert found["axes"] == ["xaxis", "yaxis", "yaxis2"]
+        assert found["marks"] == 7
+        assert found["above"][0] > found["below"][1]
+
+    def test_click_on_a_residual_chooses_its_point(self, opened: WebDriver) -> None:
+        name = opened.find_elements(By.CSS_SELECTOR, "button.point")[5].text
+        opened.execute_script(
+            """const plot = document.querySelector("[data-figure]");
+            const below = plot.data.filter((trace) => trace.yaxis === "y2");
+            const trace = below.find((one) => one.customdata.includes(arguments[0]));
+            plot.emit("plotly_click", { points: [{ customdata: arguments[0], data: trace }] });""",
+            name,
+        )
+        assert opened.find_element(By.ID, "choice").get_attribute("value") == name
+
+    def test_run_of_many_points_has_all_in_one_figure(self, browser: WebDriver, tmp_path: Path) -> None:
+        of = [made_up.point(rmem=f"{size}MiB", rate="100mbit") for size in range(1, 11)]
+        folder = made_up.store(tmp_path / "run", [(one, made_up.done(one)) for one in of])
+        complaints(browser)
+        browser.get(page.write(folder).as_uri())
+        assert len(browser.find_elements(By.CSS_SELECTOR, "[data-figure]")) == 2
+        assert len(browser.find_elements(By.CSS_SELECTOR, "[data-figure='1'] .points path")) == 10
+        assert complaints(browser) == []
 
 
 class TestSorting:

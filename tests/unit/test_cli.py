@@ -20,7 +20,11 @@ from lab.cli.main import main
 from lab.engines.base import ENGINES
 from lab.errors import EngineError
 from lab.kernels import KernelRecord
+from lab.model.inputs import Release
+from lab.model.predict import predict
+from lab.setting import setting
 from lab.store import RunFolder
+from lab.sweep import Point
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -50,6 +54,7 @@ class Said(NamedTuple):
 
 
 Wanlab = Callable[..., Said]
+MakePoint = Callable[..., Point]
 
 
 @pytest.fixture
@@ -394,18 +399,58 @@ class TestPredict:
             "6.1",
         ]
         assert found["bdp_bytes"] == 25e6
-        assert found["window_bytes"] == 25 * 2**20 // 2
-        assert found["limit"] == "receive_window"
-        assert found["predicted_goodput_bps"] == found["bounds_bps"]["receive_window"]
-        assert found["predicted_goodput_bps"] == pytest.approx(524.3e6, rel=1e-3)
-        assert found["sentence"].startswith("The receive window binds: 13107200 bytes")
+        assert found["window_bytes"] == pytest.approx(25 * 2**20 // 2, rel=1e-3)  # less one segment
+        assert found["limit"] == found["steady_limit"] == "receive_window"
+        assert found["predicted_goodput_bps"] == pytest.approx(
+            found["bounds_bps"]["receive_window"], rel=0.01
+        )
+        assert found["predicted_goodput_bps"] == pytest.approx(524.3e6, rel=0.01)
+        assert found["predicted_rtt_s"] == pytest.approx(0.2, rel=0.01)
+        assert sum(found["predicted_shares"].values()) == pytest.approx(1)
+        assert (found["next_limit"], found["margin"]) == ("link", pytest.approx(956.4 / 522, rel=0.01))
+        assert 1 < found["ramp_s"] < 4
+        assert found["sentence"].startswith("The receive window binds: 12.5 MiB of a BDP of 23.84 MiB")
         assert found["note"] is None
+
+    def test_is_what_stands_beside_a_measurement(self, wanlab: Wanlab, make_point: MakePoint) -> None:
+        """One road from knobs to the model: a stored point and `predict` say the same."""
+        knobs = {"rate": "100mbit", "rtt": "80ms", "loss": "0.01%", "duration": "5s", "queue": "0.1bdp"}
+        knobs |= {"rcvbuf": "100KB", "rmem_max": "1MiB", "sndbuf": "1MiB", "notsent_lowat": "64KiB"}
+        knobs |= {"moderate_rcvbuf": "off", "tcp_mem": "64MiB", "app_win": "2", "wmem_max": "2MiB"}
+        words = [word for name, text in knobs.items() for word in (f"--{name.replace('_', '-')}", text)]
+        found = json.loads(wanlab("predict", *words, "--format", "json").out)
+        made = predict(setting(make_point(**knobs), Release(6, 12)))
+        assert found["predicted_goodput_bps"] == made.predicted_goodput_bps
+        assert found["predicted_mean_goodput_bps"] == made.mean_goodput_bps
+        assert found["sentence"] == made.sentence
+
+    def test_of_the_long_run_has_no_mean(self, wanlab: Wanlab) -> None:
+        found = json.loads(wanlab("predict", *self.PATH, "--format", "json").out)
+        assert found["duration"] is found["predicted_mean_goodput_bps"] is None
+        assert "mean goodput" not in wanlab("predict", *self.PATH).out
+
+    @pytest.mark.parametrize(
+        ("words", "row"), [(["--duration", "3s"], "of 3s"), (["--bytes", "1MiB"], "of 1MiB")]
+    )
+    def test_of_a_load_that_ends_has_its_mean(self, wanlab: Wanlab, words: list[str], row: str) -> None:
+        assert f"mean goodput {row}" in wanlab("predict", *self.PATH, *words).out
+        found = json.loads(wanlab("predict", *self.PATH, *words, "--format", "json").out)
+        assert 0 < found["predicted_mean_goodput_bps"] <= found["predicted_goodput_bps"]
+
+    def test_where_everything_is_lost(self, wanlab: Wanlab) -> None:
+        said = wanlab("predict", *self.PATH, "--loss", "100%")
+        assert said.status == 0
+        assert "Loss binds: every packet is lost, so nothing arrives." in said.out
+        found = json.loads(wanlab("predict", *self.PATH, "--loss", "100%", "--format", "json").out)
+        assert (found["predicted_goodput_bps"], found["margin"]) == (0, None)
 
     def test_as_a_table(self, wanlab: Wanlab) -> None:
         said = wanlab("predict", *self.PATH)
         assert said.status == 0
         assert "<- binds" in said.out
         assert "The send buffer binds" in said.out
+        rows = {line.split("  ")[0].strip() for line in said.out.splitlines()}
+        assert rows >= {"steady goodput", "RTT under load", "ramp", "time limited by", "next limit"}
 
     def test_needs_no_kernel_whose_name_says_its_release(self, wanlab: Wanlab) -> None:
         assert wanlab("predict", *self.PATH, "--kernel", "6.1@1000").status == 0
@@ -429,6 +474,12 @@ class TestPredict:
             (["--rtt", "0"], "rtt: '0' leaves nothing to predict"),
             (["--loss", "0.1"], "loss: '0.1': it may be a fraction or percent"),
             (["--flows", "0"], "flows: '0' is out of range"),
+            (["--queue", "100B"], "queue: '100B' is 100 bytes at rate=1gbit rtt=200ms, under one packet"),
+            (["--rtt", "1500ns"], "rtt: '1.5us' is not whole microseconds"),
+            (["--rate", "1gbps", "--loss", "0.1"], "rate: '1gbps' is ambiguous"),
+            (["--rate", "1gbps", "--loss", "0.1"], "loss: '0.1': it may be"),
+            (["--rcvbuf", "0B"], "rcvbuf: '0B' is out of range"),
+            (["--duration", "0"], "duration: '0' is out of range"),
             (["--kernel", "host"], "`host` is this machine's own kernel"),
             (["--qdisc", "fq"], "unrecognized arguments"),
         ],

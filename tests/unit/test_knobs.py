@@ -31,12 +31,17 @@ TEXTS = {  # by knob: texts that it mostly takes; the tests leave out what it re
     "flows": st.integers(1, 1000).map(lambda count: f" {count:05}"),
     "leaf_limit": st.integers(1, 2**31 - 1).map(str),
     "adv_win_scale": st.integers(-31, 31).map("{:+}".format) | st.just("default"),
-    "offloads": st.sampled_from(["on", "OFF", " On "]),
+    "app_win": st.integers(0, 31).map(str) | st.just("default"),
+    **dict.fromkeys(("offloads", "moderate_rcvbuf"), st.sampled_from(["on", "OFF", " On "])),
     "recipe": st.sampled_from(["leaf", "Separate "]),
     "workload": st.sampled_from(["bulk", "HTTP", "iperf3"]),
     "cc": st.from_regex(r" ?[a-z0-9_]{1,15}", fullmatch=True),
     "kernel": st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,47} ?", fullmatch=True),
-    "bytes": st.builds("{}{}".format, NUMBERS, st.sampled_from(["B", "KB", "MiB", "TB"])) | st.just("none"),
+    **dict.fromkeys(
+        ("bytes", "rcvbuf", "sndbuf", "rmem_max", "wmem_max", "notsent_lowat", "tcp_mem"),
+        st.builds("{}{}".format, NUMBERS, st.sampled_from(["B", "KB", "MiB", "TB"]))
+        | st.sampled_from(["none", "default", "ample"]),
+    ),
     **dict.fromkeys(
         ("rmem", "wmem"),
         st.builds(

@@ -1,4 +1,4 @@
-"""Goodput and its steady part, from deliveries whose rates are known."""
+"""Goodput, from samples whose rates are known."""
 
 from __future__ import annotations
 
@@ -7,30 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lab import metrics
 from lab.errors import MeasurementError
 from lab.metrics import Delivery
-
-MBIT = 1e6
-END_S = 10.0
-INTERVAL_S = 0.05
-TIMES = np.linspace(0, END_S, 201)
-
-
-def delivery(rate_bps: Callable[[float], float], times: Any = TIMES) -> Delivery:
-    """Return what arrives at a rate that changes with time, summed up in steps of a millisecond."""
-    fine = np.arange(0, END_S, 0.001)
-    sent = np.concatenate([[0.0], np.cumsum([rate_bps(t_s) * 0.001 / 8 for t_s in fine])])
-    return Delivery(np.asarray(times, dtype=float), np.interp(times, np.append(fine, END_S), sent))
-
-
-def steady(given_delivery: Delivery, rtt_s: float = 0.2) -> tuple[float, float]:
-    """Return where the steady part begins and its goodput."""
-    from_s = metrics.steady_from_s(given_delivery, 0.0, END_S, rtt_s)
-    return from_s, given_delivery.rate_bps(from_s, END_S)
 
 
 class TestDelivery:
@@ -42,77 +22,6 @@ class TestDelivery:
     def test_is_flat_outside_its_samples(self) -> None:
         even = Delivery(np.array([1.0, 2.0]), np.array([10.0, 20.0]))
         assert (even.at(0), even.at(9)) == (10, 20)
-
-
-class TestSteadyPart:
-    def test_of_a_ramp_begins_where_a_window_reaches_the_rate(self) -> None:
-        ramp_s = 3.0
-        from_s, rate = steady(delivery(lambda t_s: 100 * MBIT * min(1.0, t_s / ramp_s)))
-        # a window of 0.25 s has a mean of 95 % where its middle is at 2.85 s
-        assert from_s == pytest.approx(2.85 + 0.125, abs=INTERVAL_S)
-        assert rate == pytest.approx(100 * MBIT, rel=0.005)
-
-    def test_of_a_step_follows_it_by_less_than_a_window(self) -> None:
-        from_s, rate = steady(delivery(lambda t_s: 100 * MBIT if t_s >= 2 else 5 * MBIT))
-        assert 2.0 < from_s <= 2.25
-        assert rate == pytest.approx(100 * MBIT, rel=0.01)
-
-    def test_of_a_constant_rate_begins_after_one_window(self) -> None:
-        from_s, rate = steady(delivery(lambda _: 100 * MBIT), rtt_s=0.2)
-        assert from_s == pytest.approx(0.25)  # five samples, for they are longer than the RTT
-        assert rate == pytest.approx(100 * MBIT)
-        assert steady(delivery(lambda _: 100 * MBIT), rtt_s=1.0)[0] == pytest.approx(1.0)
-
-    def test_ramp_never_takes_more_than_half(self) -> None:
-        from_s, _rate = steady(delivery(lambda t_s: 10 * MBIT * t_s))
-        assert from_s == END_S / 2
-
-    def test_of_a_sawtooth_takes_whole_teeth_in(self) -> None:
-        period_s = 1.0
-
-        def tooth(t_s: float) -> float:
-            return 100 * MBIT * (0.7 + 0.3 * (t_s % period_s) / period_s)
-
-        from_s, rate = steady(delivery(tooth))
-        assert from_s < 2 * period_s
-        assert rate == pytest.approx(85 * MBIT, rel=0.02)
-
-    def test_of_a_sawtooth_after_slow_start_leaves_slow_start_out(self) -> None:
-        def grows(t_s: float) -> float:
-            return (
-                min(2 ** (t_s / 0.2), 1000) * 0.1 * MBIT
-                if t_s < 2
-                else 100 * MBIT * (0.85 + 0.15 * (t_s % 1))
-            )
-
-        from_s, rate = steady(delivery(grows))
-        assert 1.9 < from_s < 2.3
-        assert rate == pytest.approx(92.5 * MBIT, rel=0.02)
-
-    def test_of_a_flow_that_stalls_is_zero_and_not_its_past(self) -> None:
-        from_s, rate = steady(delivery(lambda t_s: 100 * MBIT if t_s < 3 else 0.0))
-        assert (from_s, rate) == (END_S / 2, 0)
-
-    def test_of_a_flow_that_delivers_nothing(self) -> None:
-        assert steady(delivery(lambda _: 0.0)) == (END_S / 2, 0)
-
-    def test_without_samples_in_the_first_half(self) -> None:
-        assert steady(Delivery(np.array([0.0, 10.0]), np.array([0.0, 1e6])))[0] == END_S / 2
-
-    def test_window_is_five_samples_where_samples_are_rare(self) -> None:
-        rare = delivery(lambda _: 100 * MBIT, times=np.linspace(0, END_S, 41))
-        assert steady(rare, rtt_s=0.01)[0] == pytest.approx(1.25)
-
-    @given(
-        st.lists(st.floats(0, 1e9), min_size=10, max_size=60),
-        st.floats(1e-4, 5),
-    )
-    def test_lies_within_the_first_half_whatever_was_delivered(
-        self, steps: list[float], rtt_s: float
-    ) -> None:
-        times = np.linspace(0, END_S, len(steps))
-        from_s = metrics.steady_from_s(Delivery(times, np.cumsum(steps)), 0.0, END_S, rtt_s)
-        assert 0 < from_s <= END_S / 2
 
 
 def sample(flow: int, end: str, t_s: float, **values: Any) -> dict[str, Any]:
@@ -250,3 +159,16 @@ class TestFlows:
         rows = [{**row, "tcpi_min_rtt": None} for row in even_flow(0, 8e6)]
         (flow,) = metrics.flows(rows, outcome(None), None)
         assert flow.min_rtt_s is None
+
+
+class TestLoadedRtt:
+    def test_is_the_median_of_the_senders_between_two_instants(self) -> None:
+        rows = [sample(0, "sender", t_s, tcpi_rtt=1000 * t_s) for t_s in range(11)]
+        rows += [sample(0, "receiver", t_s, tcpi_rtt=999_000) for t_s in range(11)]
+        assert metrics.loaded_rtt_s(rows, 4, 10) == pytest.approx(0.007)
+
+    @pytest.mark.parametrize("rtt", [None, 0])
+    def test_is_null_where_nothing_was_seen(self, rtt: int | None) -> None:
+        assert metrics.loaded_rtt_s([sample(0, "sender", 1.0, tcpi_rtt=rtt)], 0, 10) is None
+        assert metrics.loaded_rtt_s([sample(0, "sender", 1.0)], 0, 10) is None
+        assert metrics.loaded_rtt_s([], 0, 10) is None

@@ -21,6 +21,7 @@ from lab.errors import PreconditionError, StoreError
 from lab.knobs import PATH_KNOBS
 from lab.report import (
     axes,
+    band,
     bars,
     curves,
     drawing,
@@ -406,6 +407,14 @@ TWO_VALUES = {
     "wmem": ("8KiB", "4096B:16KiB:1GiB"),
     "rmem": ("8KiB", "4096B:128KiB:1GiB"),
     "adv_win_scale": ("default", "-2"),
+    "app_win": ("default", "2"),
+    "moderate_rcvbuf": ("on", "off"),
+    "rcvbuf": ("none", "1MiB"),
+    "sndbuf": ("64KiB", "1MiB"),
+    "rmem_max": ("default", "16MiB"),
+    "wmem_max": ("1MiB", "16MiB"),
+    "notsent_lowat": ("none", "128KiB"),
+    "tcp_mem": ("ample", "64MiB"),
     "cc": ("reno", "bbr"),
     "flows": ("1", "9"),
     "workload": ("bulk", "http"),
@@ -550,7 +559,8 @@ class TestSeeds:
         run = stored_module.read(made_up.store(tmp_path / "run", its, **figure("rmem")))
         assert run.label(run.entries[0]) == "rmem=25MiB, seed 1"
         (drawn,) = figures.draw(run)
-        measured = [trace for trace in drawn.figure.data if trace.customdata is not None]
+        above = [trace for trace in drawn.figure.data if trace.yaxis is None]
+        measured = [trace for trace in above if trace.customdata is not None]
         assert [list(trace.y) for trace in measured] == [[4.0, 4.0], [1.0, 4.0, 9.0, 1.0, 4.0, 9.0]]
         assert "the median of all seeds" in drawn.caption
 
@@ -621,10 +631,10 @@ class TestPanels:
     def of(point: made_up.Point, **changes: Any) -> tuple[list[panels.Panel], str]:
         its = made_up.done(point, **changes)
         entry = Entry(point.id, point.seed, point.knobs, its["points"][0])
-        whole = series.read(its["samples"], its["queues"])
-        return panels.build(entry, whole), panels.caption(entry, whole)
+        whole, limited = series.read(its["samples"], its["queues"]), band.read(its["limits"])
+        return panels.build(entry, whole, limited), panels.caption(entry, whole, limited)
 
-    def test_one_flow_has_five(self) -> None:
+    def test_one_flow_has_six(self) -> None:
         built, caption = self.of(made_up.point(rate="100mbit", rtt="40ms"))
         assert [panel.title for panel in built] == [
             "Goodput",
@@ -632,6 +642,7 @@ class TestPanels:
             "Send buffer, overhead included",
             "RTT",
             "Bottleneck queue",
+            "What limited the flow",
         ]
         names = [line.name for line in built[0].lines]
         assert names == ["each interval", "mean over 280 ms", "predicted 95.64", "link 95.64"]
@@ -647,7 +658,7 @@ class TestPanels:
 
     def test_drops_are_marked_with_their_number(self) -> None:
         built, _ = self.of(made_up.point(rate="10mbit", rtt="40ms"))
-        (drops,) = [line for line in built[-1].lines if line.name == "drops"]
+        (drops,) = [line for line in built[-2].lines if line.name == "drops"]
         assert drops.texts == ("5 packets dropped",)
         assert drops.t_s.tolist() == [pytest.approx(21 * made_up.SPACING_S)]
 
@@ -669,12 +680,12 @@ class TestPanels:
 
     def test_limit_far_above_the_queue_is_said_and_not_drawn(self) -> None:
         built, _ = self.of(made_up.point(queue="1GiB"))
-        assert built[-1].title == "Bottleneck queue, limit 1 GiB"
-        assert "limit" not in " ".join(line.name for line in built[-1].lines)
+        assert built[-2].title == "Bottleneck queue, limit 1 GiB"
+        assert "limit" not in " ".join(line.name for line in built[-2].lines)
 
     def test_leaf_recipe_says_that_the_queue_holds_the_delay_line(self) -> None:
         built, caption = self.of(made_up.point(recipe="leaf"), queue_limit=1000, queue_limit_unit="packets")
-        assert built[-1].title == "Bottleneck queue, limit 1000 packets"
+        assert built[-2].title == "Bottleneck queue, limit 1000 packets"
         assert "delay line's too" in caption
 
     def test_panels_share_one_time_axis_and_do_not_overlap(self) -> None:

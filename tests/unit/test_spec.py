@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from lab import spec
 from lab.knobs import PATH_KNOBS
-from lab.model.windows import Release
-from lab.setting import setting
 from lab.sweep import Point
 
 MakePoint = Callable[..., Point]
@@ -92,6 +90,28 @@ class TestSysctls:
     def test_that_were_not_asked_for_are_left_alone(self, make_point: MakePoint) -> None:
         assert "net.ipv4.tcp_adv_win_scale" not in spec.sysctls(make_point())["rcv"]
 
+    def test_buffers_of_the_whole_kernel_are_written_out(self, make_point: MakePoint) -> None:
+        assert spec.sysctls(make_point())[""]["net.core.rmem_max"] == "212992"
+        whole = spec.sysctls(make_point(rmem_max="8MiB", wmem_max="16MiB"))[""]
+        assert (whole["net.core.rmem_max"], whole["net.core.wmem_max"]) == (str(8 * MIB), str(16 * MIB))
+
+    def test_of_autotuning_and_of_what_may_wait(self, make_point: MakePoint) -> None:
+        settings = spec.sysctls(make_point(moderate_rcvbuf="off", app_win="2", notsent_lowat="16KiB"))
+        assert settings["rcv"]["net.ipv4.tcp_moderate_rcvbuf"] == "0"
+        assert settings["rcv"]["net.ipv4.tcp_app_win"] == "2"
+        assert settings["snd"]["net.ipv4.tcp_notsent_lowat"] == "16384"
+        usual = spec.sysctls(make_point())
+        names = {name for of in usual.values() for name in of}
+        assert not names & {
+            *("net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_app_win", "net.ipv4.tcp_notsent_lowat"),
+        }
+
+    def test_tcp_memory_that_is_short_is_as_the_kernel_divides_it(self, make_point: MakePoint) -> None:
+        low, pressure, high = map(
+            int, spec.sysctls(make_point(tcp_mem="12MiB"))[""]["net.ipv4.tcp_mem"].split()
+        )
+        assert (low, pressure, high) == (1536, 2048, 3072)
+
     def test_tcp_memory_never_binds(self, make_point: MakePoint) -> None:
         point = make_point(rmem="1GiB", wmem="1GiB", rate="100gbit", flows="2")
         low, pressure, high = map(int, spec.sysctls(point)[""]["net.ipv4.tcp_mem"].split())
@@ -118,20 +138,13 @@ class TestMemory:
 
     def test_grows_with_the_buffers_until_the_path_is_full(self, make_point: MakePoint) -> None:
         sizes = [
-            spec.guest_memory_bytes(make_point(rmem=f"{size}MiB", wmem=f"{size}MiB"))
+            spec.guest_memory_bytes(make_point(rmem=f"max={size}MiB", wmem=f"max={size}MiB"))
             for size in (1, 50, 500, 2000)
         ]
         assert sizes[0] < sizes[1] < sizes[2] == sizes[3]
 
-
-def test_model_is_told_what_the_agent_is(make_point: MakePoint) -> None:
-    point = make_point(
-        **{"rate": "10mbit", "rtt": "30ms", "rmem": "25MiB", "wmem": "max=50MiB", "adv_win_scale": "2"},
-        **{"mtu": "9000", "offloads": "on", "cc": "bbr", "loss": "0.1%", "flows": "3"},
-    )
-    given_setting = setting(point, Release(6, 1))
-    assert (given_setting.rate_bps, given_setting.rtt_s, given_setting.loss) == (10e6, 0.03, 0.001)
-    assert (given_setting.rmem.maximum, given_setting.wmem) == (25 * MIB, (4096, 16384, 50 * MIB))
-    assert (given_setting.adv_win_scale, given_setting.mtu_bytes, given_setting.offloads) == (2, 9000, True)
-    assert (given_setting.cc, given_setting.flows, given_setting.release) == ("bbr", 3, (6, 1))
-    assert setting(make_point(), Release(6, 1)).adv_win_scale == 1
+    @pytest.mark.parametrize("knobs", [{"wmem": "2000MiB"}, {"wmem": "max=2000MiB", "sndbuf": "1000MiB"}])
+    def test_holds_a_send_buffer_that_is_large_from_the_start(
+        self, make_point: MakePoint, knobs: dict[str, str]
+    ) -> None:
+        assert spec.guest_memory_bytes(make_point(**knobs)) > 2000 * MIB

@@ -21,22 +21,29 @@ from lab import schema, store
 from lab.errors import PreconditionError, StoreError
 from lab.store import RunFolder
 
-ARROW = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+ARROW = {
+    "text": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    "shares": pa.map_(pa.string(), pa.float64()),
+}
 
 
 def full_row(columns: tuple[schema.Column, ...], **values: Any) -> dict[str, Any]:
     """Return a row with a value in every column."""
-    usual = {"text": "x", "int": 2**40, "float": 0.1, "bool": True}
+    usual = {"text": "x", "int": 2**40, "float": 0.1, "bool": True, "shares": {"link": 0.75, "loss": 0.25}}
     return {column.name: usual[column.kind] for column in columns} | values
 
 
 def tables(point: str, status: str = "done") -> dict[str, list[dict[str, Any]]]:
-    """Return one row of points, two of flows and samples, one of queues."""
+    """Return one row of points, two of flows and samples, one of queues and limits."""
     return {
         "points": [full_row(schema.POINT_COLUMNS, point=point, status=status)],
         "flows": [full_row(schema.FLOW_COLUMNS, point=point, flow=number) for number in range(2)],
         "samples": [full_row(schema.SAMPLE_COLUMNS, point=point, flow=0, t_s=t_s) for t_s in (0.0, 0.05)],
         "queues": [full_row(schema.QUEUE_COLUMNS, point=point)],
+        "limits": [full_row(schema.LIMIT_COLUMNS, point=point)],
     }
 
 
@@ -232,7 +239,7 @@ class TestWriting:
 
         monkeypatch.setattr(store.pq, "write_table", looks)
         folder.put_point("aa", tables("aa"), {})
-        assert seen == [{}] * 4
+        assert seen == [{}] * len(schema.TABLES)
         assert folder.statuses() == {"aa": "done"}
 
     def test_crash_leaves_nothing_that_counts(
