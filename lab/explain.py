@@ -66,13 +66,9 @@ def sentence(setting: Setting, measured: Measured) -> str:
 
 
 def _size(size_bytes: float) -> str:
-    """Return a size to be set: rounded up to three digits."""
-    for unit, name in ((2**30, "GiB"), (_MIB, "MiB"), (1024, "KiB")):
-        if size_bytes >= unit:
-            value = size_bytes / unit
-            digits = 0 if value >= 100 else 1 if value >= 10 else 2
-            return f"{-(-value * 10**digits // 1) / 10**digits:.{digits}f} {name}"
-    return f"{size_bytes:.0f} B"
+    """Return a size to be set: rounded up to whole MiB from 16 MiB on, else to whole KiB."""
+    unit, name = (_MIB, "MiB") if size_bytes >= 16 * _MIB else (1024, "KiB")
+    return f"{int(-(-size_bytes // unit))} {name}"
 
 
 def _more_window(setting: Setting) -> str:

@@ -17,8 +17,9 @@ from lab import units
 from lab.errors import UnitError
 
 LARGEST_BYTES = 2**31 - 1
-SMALLEST_BYTES = {"rmem": 2304, "wmem": 4608}
-"""SOCK_MIN_RCVBUF and SOCK_MIN_SNDBUF, include/net/sock.h, 64 bit."""
+SMALLEST_BYTES = {"rmem": 4096, "wmem": 4608}
+"""tcp_min_rcvbuf, net/ipv4/sysctl_net_ipv4.c, which no part of tcp_rmem may be under; and
+SOCK_MIN_SNDBUF, include/net/sock.h, 64 bit, which the kernel takes for a smaller one."""
 
 
 class Triple(NamedTuple):
@@ -64,7 +65,8 @@ def parse(text: str, which: str) -> Triple:
         raise UnitError(
             f"{text!r} is over {LARGEST_BYTES} bytes, the most that a socket buffer can be; take less"
         )
-    if triple.maximum < SMALLEST_BYTES[which] or triple.minimum <= 0:
+    least = triple.minimum if which == "rmem" else triple.maximum
+    if least < SMALLEST_BYTES[which] or triple.minimum <= 0:
         raise UnitError(f"{text!r} is under {SMALLEST_BYTES[which]} bytes, the kernel's least; take more")
     return triple
 

@@ -2,7 +2,7 @@
 
 Goodput counts what the receiving application has read: tcpi_bytes_received
 less idiag_rqueue, what is received and still waits. The load begins with the
-first data sent, which tcpi_busy_time dates to the microsecond.
+first data sent, which tcpi_busy_time dates to a tick of the kernel's clock.
 The steady part is what `lab.steady` leaves of it.
 """
 

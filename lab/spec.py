@@ -12,12 +12,11 @@ from typing import Any
 
 from lab import memory, pathcheck
 from lab.knobs import PATH_KNOBS
+from lab.model.path import access_bps
 from lab.model.pressure import thresholds_bytes
 from lab.sweep import Point
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-ACCESS_FACTOR = 10
-FASTEST_ACCESS_BPS = 800e9
 DEFAULT_SAMPLES = 200
 PAGE_BYTES = 4096
 _SETTLE_S = 30.0
@@ -52,7 +51,7 @@ def guest_memory_bytes(point: Point) -> int:
     sender = max(sender, flows * 1.1 * max(point.triple("wmem").default, 2 * (point.size("sndbuf") or 0)))
     receiver = min(1.7 * in_flight, flows * 1.2 * largest["rmem"])
     heads = in_flight / (64e3 if point.offloads else point.mtu_bytes) * 1300
-    need = (192 + flows / 4) * 2**20 + 1.25 * (sender + receiver + heads)
+    need = (192 + flows / 4) * 2**20 + 1.6 * (sender + receiver + heads)
     return (int(need) // 2**22 + 1) * 2**22
 
 
@@ -96,11 +95,6 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
     }
 
 
-def access_bps(point: Point) -> float:
-    """Return the rate of the hosts' own interfaces: ten times the bottleneck, as far as there are such."""
-    return min(ACCESS_FACTOR * point.rate_bps, FASTEST_ACCESS_BPS)
-
-
 def topology(point: Point) -> dict[str, Any]:
     """Return the topology file, class and parameters."""
     value = point.value
@@ -111,7 +105,7 @@ def topology(point: Point) -> dict[str, Any]:
         "name": "PathTopo",
         "params": {
             "rate_bps": point.rate_bps,
-            "access_bps": None if leaf else access_bps(point),
+            "access_bps": None if leaf else access_bps(point.rate_bps),
             "queue": point.queue,
             "delay_out_s": (rtt_us - rtt_us // 2) / 1e6,
             "delay_back_s": rtt_us // 2 / 1e6,

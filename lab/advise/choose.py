@@ -93,8 +93,8 @@ def choose(ask: Ask, findings: Sequence[Finding], measure: Measure) -> Choice:
     chosen, kept = whole_sizes(findings, times)
     proofs = _proofs(ask, findings, chosen, measure)
     for _ in range(MOST_RAISES):
-        if all(proof.reached for proof in proofs):
-            break
+        if all(proof.reached for proof in proofs) or ask.loss > 0:
+            break  # with random loss it is chance that a larger one would reach
         raised, raised_kept = whole_sizes(findings, times * RAISE)
         better = _proofs(ask, findings, raised, measure)
         if sum(proof.reached for proof in better) < sum(proof.reached for proof in proofs):

@@ -61,10 +61,13 @@ def ample_bytes(ask: Ask, case: Case, which: str) -> int:
 
     Four times what the path and its queue hold, of which the least share that a
     kernel makes a window (half) is twice that; whole MiB, never under the
-    kernel's own default.
+    kernel's own default. Where losses hold the window down, twice the path: more
+    than a window of the whole path is then never of use.
     """
-    pipe = ask.bdp_bytes + min(queue_bytes(ask.point(case)), 4 * ask.bdp_bytes + 2**24)
-    size = max(memory.DEFAULTS[which].maximum, math.ceil(AMPLE_PIPES * pipe / MIB) * MIB)
+    pipe = AMPLE_PIPES * (ask.bdp_bytes + min(queue_bytes(ask.point(case)), 4 * ask.bdp_bytes + 2**24))
+    if ask.loss > 0 and case.cc != "bbr":
+        pipe = 2 * ask.bdp_bytes
+    size = max(memory.DEFAULTS[which].maximum, math.ceil(pipe / MIB) * MIB)
     return min(size, memory.LARGEST_BYTES // MIB * MIB)
 
 

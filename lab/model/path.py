@@ -17,6 +17,15 @@ ACK_BYTES = ETHERNET_HEADER_BYTES + IP_TCP_HEADER_BYTES + TIMESTAMP_OPTION_BYTES
 ETHERNET_EXTRA_BYTES = 24
 """What a real Ethernet adds and no qdisc sees: FCS 4, preamble 8, gap 12. IEEE 802.3."""
 
+ACCESS_FACTOR = 10
+FASTEST_ACCESS_BPS = 800e9
+"""The lab's hosts send at ten times the bottleneck's rate, as far as there are such interfaces."""
+
+
+def access_bps(rate_bps: float) -> float:
+    """Return the rate of the hosts' own interfaces before a bottleneck of this rate."""
+    return min(ACCESS_FACTOR * rate_bps, FASTEST_ACCESS_BPS)
+
 
 def bdp_bytes(rate_bps: float, rtt_s: float) -> float:
     """Return rate x RTT in wire bytes: what the path holds when full. RFC 6349, section 3.3.1."""

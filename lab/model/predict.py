@@ -32,7 +32,8 @@ class Prediction:
     steady part. limit: what binds for most of the load; steady_limit: in the
     steady part; shares: of the load that each limit binds. next_limit: what
     would bind if steady_limit were lifted, and margin: how many times the
-    steady goodput would then be.
+    steady goodput would then be; under 1 where a larger window meets more loss
+    or overruns a short queue, infinite where the goodput is 0.
     """
 
     bdp_bytes: float
@@ -97,18 +98,21 @@ def round_trip_s(setting: Setting, window_bytes: float) -> float:
 
     To the propagation comes the time in which a sender collects room for a burst
     (tcp_tso_should_defer(): for at most a third of the window, and then seldom
-    for all of it) and the bottleneck sends it. A window within the shaper's token
-    bucket meets neither.
+    for all of it) and the bottleneck sends it, but for the two packets that find
+    tokens waiting.
     """
     bucket = burst_bytes(setting.rate_bps, setting.mtu_bytes, setting.offloads)
+    packet_s = path.packet_bytes(setting.mtu_bytes) * 8 / setting.rate_bps if setting.rtt_s == 0 else 0.0
     if window_bytes <= bucket:
-        return setting.rtt_s
+        return max(setting.rtt_s, packet_s)
     gain = 1 if control(setting.cc).rate_based else 2
     pace = gain * min(window_bytes / max(setting.rtt_s, 1e-6), setting.rate_bps / 8)
     burst = sendbuf.tso_bytes(setting, pace)
     if burst > window_bytes / 3:
         burst = max(0.0, window_bytes / 6 - path.mss_bytes(setting.mtu_bytes))
-    return setting.rtt_s + burst * 8 / setting.rate_bps / path.payload_share(setting.mtu_bytes)
+    at_once = 2 * path.packet_bytes(setting.mtu_bytes)
+    queued = max(0.0, burst / path.payload_share(setting.mtu_bytes) - at_once)
+    return max(setting.rtt_s + queued * 8 / setting.rate_bps, packet_s)
 
 
 def _packet_payload_bytes(setting: Setting, window_bytes: float) -> float:

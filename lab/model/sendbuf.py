@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from lab.model.controls import control
 from lab.model.inputs import Release, Setting
-from lab.model.path import mss_bytes, packet_bytes
+from lab.model.path import access_bps, mss_bytes, packet_bytes
+from lab.qdisc import burst_bytes
 
 LEAST_SNDBUF_BYTES = 4608
 """SOCK_MIN_SNDBUF, include/net/sock.h, 64 bit."""
@@ -25,7 +26,8 @@ LARGEST_SKB_BYTES = 65535 - 320
 _SIMULATED_BYTES = 2**21
 _SIMULATED_ROUND_TRIPS = 24
 _SIMULATED_CHUNKS = 12_000
-_SMALL_CHUNKS_TAKEN, _CHUNKS_TAKEN = 4.5, 3
+_CHUNKS_HELD = 3
+_SETTLED = 8
 _BUSY_SHARE = 0.985
 
 
@@ -93,12 +95,13 @@ def flight(setting: Setting, window_bytes: int) -> Flight:
     if setting.notsent_lowat_bytes is not None:
         skb = min(skb, max(mss_bytes(setting.mtu_bytes), setting.notsent_lowat_bytes))
     paced = control(setting.cc).rate_based
-    # slow start ends where cwnd is twice what is ever in flight, and paces at twice that
-    gain = 1 if paced else 4
-    pace = gain * min((buffer * 2 / 3 + skb) / max(setting.rtt_s, 1e-5), setting.rate_bps / 8)
-    chunk = min(tso_bytes(setting, pace), skb)
-    refill = skb if paced else _refill_bytes(skb, chunk)
+    if paced:
+        pace = min((buffer * 2 / 3 + skb) / max(setting.rtt_s, 1e-5), setting.rate_bps / 8)
+        chunk, pushed = min(tso_bytes(setting, pace), skb), 0.0
+    else:
+        chunk, pushed = _pushed(setting, buffer, skb)
     share = chunk / (chunk + overhead_bytes(setting))
+    refill = skb + pushed
     large = (buffer * 2 / 3 + skb) * share
     if paced:  # a refill leaves as fast as room comes back: what it was woken at stays
         mean = (buffer * 2 / 3 + refill / 2) * share
@@ -109,17 +112,28 @@ def flight(setting: Setting, window_bytes: int) -> Flight:
     return Flight(int(mean), int(max(buffer / 3 * share, refill)))
 
 
-def _refill_bytes(skb: float, chunk: float) -> float:
-    """Return what a writer adds once it found room for one more segment.
+def _pushed(setting: Setting, buffer: int, skb: float) -> tuple[float, float]:
+    """Return the payload that leaves at once as one chunk, and how much of it is pushed past a full buffer.
 
-    While the device takes chunks off the segment that it fills, it fills on
-    without asking for room again: tcp_push_one(), until two chunks wait below
-    (tcp_small_queue_check()). One goes through at once and one is on the wire.
-    Segments after the first find the device taken.
+    While the device takes chunks off the segment that a writer fills, it fills on
+    without asking for room again (tcp_push_one()): what the interface's token
+    bucket lets through, at least one chunk, and then until two wait below
+    (tcp_small_queue_check()) and one is on the wire. A chunk is what a millisecond of the pacing rate
+    carries; slow start ends where cwnd is twice what was ever in flight, and
+    paces at twice that. Chunks as long as the segment leave nothing to fill on.
     """
-    if chunk >= skb:
-        return skb
-    return skb + (_SMALL_CHUNKS_TAKEN if chunk <= skb / 2 else _CHUNKS_TAKEN) * chunk
+    bucket = burst_bytes(access_bps(setting.rate_bps), setting.mtu_bytes, setting.offloads)
+    byte_s = packet_bytes(setting.mtu_bytes) / mss_bytes(setting.mtu_bytes) * 8 / setting.rate_bps
+    rtt_s = max(setting.rtt_s, 1e-5)
+    chunk, pushed = skb, 0.0
+    most = buffer * 2 / 3 + skb
+    for _ in range(_SETTLED):
+        chunk = min(tso_bytes(setting, 4 * most / (rtt_s + most * byte_s)), skb)
+        pushed = max(float(bucket), chunk) + _CHUNKS_HELD * chunk
+        most = buffer * 2 / 3 + skb + pushed
+    if tso_bytes(setting, 4 * most / rtt_s) >= skb:
+        return skb, 0.0
+    return chunk, pushed
 
 
 def _stepped(setting: Setting, buffer: int, refills: tuple[float, float], chunk: float) -> float:

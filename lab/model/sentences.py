@@ -40,8 +40,8 @@ def prediction(setting: Setting, made: Prediction) -> str:
         f" window falls under the BDP of {bdp} after a drop, which leaves {rate}",
         HYSTART: f"HyStart binds: slow start was left early and the congestion window is still growing"
         f" towards the BDP of {bdp}, which gives {rate}",
-        SLOW_START: f"Slow start binds: the transfer ends before the congestion window reaches the BDP of"
-        f" {bdp}, which gives {rate}",
+        SLOW_START: f"Slow start binds: the transfer ends before the congestion window has grown to what"
+        f" windows and the BDP of {bdp} allow, which gives {rate}",
         PACING: f"Pacing binds, at {rate}",
     }[made.steady_limit]
     if not control(setting.cc).known:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from lab.model.controls import Control
 from lab.model.limits import HYSTART, LINK, LOSS, PACING, QUEUE, SLOW_START
+from lab.model.path import ACCESS_FACTOR
 from lab.model.sendbuf import LARGEST_SKB_BYTES
 
 INITIAL_WINDOW = 10
@@ -29,7 +30,6 @@ FAST_CONVERGENCE = True
 _RENO_FRIENDLY = 8 / 15
 """Growth of CUBIC's estimate of Reno, segments a round trip: beta_scale of tcp_cubic.c is 15."""
 
-ACCESS_FACTOR = 10
 SLOW_START_GAIN, AVOIDANCE_GAIN = 2.0, 1.2
 """tcp_pacing_ss_ratio and tcp_pacing_ca_ratio."""
 
