@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from lab.knobs import LARGEST_QUEUE_BYTES
-from lab.memory import LARGEST_BYTES
+from lab.sweep import MOST_FILLED_BYTES
 from lab.units import format_rate, format_size, format_time
 
 RATES_BPS = (1e6, 40e9)
@@ -54,7 +54,7 @@ def _pick(choices: tuple[str, ...], at: float) -> str:
 
 
 def _buffer(form: str, size: float) -> str:
-    size_bytes = min(max(int(size) // 4096 * 4096, LEAST_BUFFER_BYTES), LARGEST_BYTES)
+    size_bytes = min(max(int(size) // 4096 * 4096, LEAST_BUFFER_BYTES), MOST_FILLED_BYTES)
     return {"fixed": f"{size_bytes}B", "tuned": f"max={size_bytes}B", "default": "default"}[form]
 
 

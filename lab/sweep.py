@@ -21,6 +21,8 @@ from lab.scenario import Scenario, unknown_knob
 
 IDENTITY_VERSION = 1
 MOST_POINTS = 100_000
+MOST_FILLED_BYTES = 2**31 - 2**20
+"""Of a send buffer: sk_wmem_queued is an int, and the last segments overshoot the buffer."""
 AUTO_QUEUE_PACKETS = 32
 AUTO_QUEUE_BURSTS = 4
 
@@ -195,6 +197,12 @@ def check_point(point: Point) -> list[str]:
         for name in ("rcvbuf", "sndbuf")
         if point.knobs[name] != "none" and point.knobs["workload"] != "bulk"
     ]
+    if point.triple("wmem").default > MOST_FILLED_BYTES:
+        faults.append(
+            f"wmem: {point.knobs['wmem']!r} starts at {point.triple('wmem').default} bytes, and a writer that"
+            f" fills more than {MOST_FILLED_BYTES} overflows the int in which Linux counts them; take less,"
+            " or max= to have it tuned"
+        )
     interval = PATH_KNOBS["interval"].value(point.knobs["interval"])
     if interval is not None and point.duration_s / interval > 1e5:
         faults.append(

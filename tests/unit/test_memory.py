@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lab import memory, units
@@ -30,7 +30,8 @@ def settings(draw: st.DrawFn) -> tuple[str, str, memory.Triple]:
     if form == "max=":
         minimum, default, _ = memory.DEFAULTS[which]
         return which, f"max={size}B", memory.Triple(min(minimum, size), min(default, size), size)
-    low, middle = sorted(draw(st.tuples(st.integers(1, size), st.integers(1, size))))
+    part = st.integers(4096 if which == "rmem" else 1, size)
+    low, middle = sorted(draw(st.tuples(part, part)))
     return which, f"{low}B:{middle}B:{size}B", memory.Triple(low, middle, size)
 
 
@@ -157,5 +158,6 @@ class TestCanonical:
         self, one: tuple[str, str, memory.Triple], other: tuple[str, str, memory.Triple]
     ) -> None:
         which, text, _ = one
+        assume(which == other[0])
         same = memory.parse(text, which) == memory.parse(other[1], which)
         assert (memory.canonical(text, which) == memory.canonical(other[1], which)) == same

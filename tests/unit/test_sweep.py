@@ -326,3 +326,12 @@ class TestQueue:
         point = make_point(rate=rate, rtt=rtt, offloads=offloads, mtu=mtu, queue="auto")
         assert sweep.check_point(point) == []
         assert int(point.queue["limit"]) >= min(2 * point.packet_bytes, LARGEST_QUEUE_BYTES)
+
+
+class TestSendBuffer:
+    def test_that_overflows_the_kernel_s_count_is_refused(self) -> None:
+        with pytest.raises(SpecError, match="overflows the int in which Linux counts them"):
+            points(study(), {"wmem": ["2147483647B"]})
+
+    def test_that_is_tuned_up_to_there_is_not(self) -> None:
+        assert points(study(), {"wmem": ["max=2147483647B"]})
