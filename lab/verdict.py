@@ -40,14 +40,13 @@ from lab.model.limits import (
     SEND_BUFFER,
     SLOW_START,
 )
-from lab.model.trajectory import BBR_FILTER_ROUNDS
+from lab.model.paced import BBR_FILTER_ROUNDS
+from lab.model.route import BUSY_SHARE
 
-BUSY_SHARE = 0.985
-"""Of the bottleneck's rate: from here it counts as busy."""
 LEAST_PACKETS = 100
 """That a busy bottleneck sends in the stretch over which it is judged."""
 LOSSY_SHARE = 0.1
-"""Of what BBR sends: from here loss is what holds it, see `lab.model.trajectory.delivered_share`."""
+"""Of what BBR sends: from here loss is what holds it, see `lab.model.paced.delivered_share`."""
 _STARTUP_GAIN = 700
 """256ths; bbr_high_gain is 739, and no other gain comes near."""
 _WINDOW_SHARE, _PACED_SHARE = 0.5, 0.1

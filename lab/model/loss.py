@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 
-from lab.model.trajectory import CUBIC_C, delivered_share
+from lab.model.cwnd import CUBIC_C
+from lab.model.paced import delivered_share
 
 _CUBIC_BETA = 0.7
 LEAST_RTO_S = 0.2

@@ -12,6 +12,7 @@ from lab.model import limits, loss, path, pressure, sendbuf, sentences, trajecto
 from lab.model.controls import control
 from lab.model.inputs import Setting
 from lab.model.limits import LINK, LOSS, RECEIVE_WINDOW, SEND_BUFFER
+from lab.model.route import Route, Step, until
 from lab.qdisc import burst_bytes
 from lab.steady import at, steady_from_s
 
@@ -122,7 +123,7 @@ def _packet_payload_bytes(setting: Setting, window_bytes: float) -> float:
     return sendbuf.tso_bytes(setting, 1.2 * window_bytes / max(setting.rtt_s, 1e-6))
 
 
-def _route(setting: Setting, window: int, send_window: int) -> trajectory.Route:
+def _route(setting: Setting, window: int, send_window: int) -> Route:
     """Return what one of the flows meets."""
     mss, packet = path.mss_bytes(setting.mtu_bytes), path.packet_bytes(setting.mtu_bytes)
     # what is lost holds the window until it has been repaired
@@ -141,7 +142,7 @@ def _route(setting: Setting, window: int, send_window: int) -> trajectory.Route:
     duration_s = setting.duration_s
     if math.isinf(duration_s):
         duration_s = max(LONG_RUN_S, LONG_RUN_ROUND_TRIPS * setting.rtt_s)
-    return trajectory.Route(
+    return Route(
         segment_s=segment_s,
         rtt_s=max(rtt_s, segment_s),
         room=room,
@@ -161,7 +162,7 @@ def _course(setting: Setting, window: int, send_window: int) -> _Course:
     courses = trajectory.steps(route, control(setting.cc), setting.cc)
     if setting.bytes_each is not None:
         segments = setting.bytes_each / route.mss_bytes / max(1 - setting.loss, 1e-9)
-        courses = [trajectory.until(course, segments) for course in courses]
+        courses = [until(course, segments) for course in courses]
     found = [_summed(setting, route, course) for course in courses]
     shares: dict[str, float] = {}
     steady: dict[str, float] = {}
@@ -179,7 +180,7 @@ def _course(setting: Setting, window: int, send_window: int) -> _Course:
     )
 
 
-def _summed(setting: Setting, route: trajectory.Route, course: Sequence[trajectory.Step]) -> _Course:
+def _summed(setting: Setting, route: Route, course: Sequence[Step]) -> _Course:
     """Return one transfer as the metrics of a measured one see it."""
     ends = [0.0, *accumulate(step.span_s for step in course)]
     sent = [0.0, *accumulate(step.segments for step in course)]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lab.model import loss
 from lab.model.controls import CONTROLS, control
-from lab.model.trajectory import delivered_share
+from lab.model.paced import delivered_share
 
 PROBABILITIES = st.floats(1e-9, 1)
 

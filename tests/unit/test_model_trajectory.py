@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from lab.model import loss
 from lab.model.controls import control
+from lab.model.cwnd import CUBIC_C
 from lab.model.limits import LIMITS, LINK, LOSS, QUEUE, RECEIVE_WINDOW, SLOW_START
-from lab.model.trajectory import CUBIC_C, INITIAL_WINDOW, Route, Step, steps, until
+from lab.model.route import INITIAL_WINDOW, Route, Step, until
+from lab.model.trajectory import steps
 
 SEGMENT_S, RTT_S = 1e-4, 0.1
 PIPE = 1000
