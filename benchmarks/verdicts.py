@@ -23,7 +23,7 @@ from typing import Any
 import bench
 import grid
 
-from lab import memory, sweep
+from lab import sweep
 from lab.knobs import LARGEST_QUEUE_BYTES, PATH_KNOBS, RATE_RANGE_BPS
 from lab.model.limits import (
     HYSTART,
@@ -81,8 +81,8 @@ def raised(point: sweep.Point, knob: str) -> str | None:
     text = point.knobs[knob]
     if knob in ("rmem", "wmem"):
         triple = point.triple(knob)
-        largest = min(triple.maximum * FACTOR, memory.LARGEST_BYTES)
-        if largest == triple.maximum:
+        largest = min(triple.maximum * FACTOR, sweep.MOST_FILLED_BYTES)
+        if largest <= triple.maximum:
             return None
         fixed = triple.minimum == triple.maximum
         return f"{largest}B" if fixed else f"max={largest}B"
