@@ -109,10 +109,11 @@ def round_trip_s(setting: Setting, window_bytes: float) -> float:
     gain = 1 if control(setting.cc).rate_based else 2
     pace = gain * min(window_bytes / max(setting.rtt_s, 1e-6), setting.rate_bps / 8)
     burst = sendbuf.tso_bytes(setting, pace)
+    share = path.payload_share(setting.mtu_bytes)
     if burst > window_bytes / 3:
-        burst = max(0.0, window_bytes / 6 - path.mss_bytes(setting.mtu_bytes))
-    at_once = 2 * path.packet_bytes(setting.mtu_bytes)
-    queued = max(0.0, burst / path.payload_share(setting.mtu_bytes) - at_once)
+        queued = max(0.0, window_bytes / 6 - path.mss_bytes(setting.mtu_bytes)) / share
+    else:
+        queued = max(0.0, burst / share - 2 * path.packet_bytes(setting.mtu_bytes))
     return max(setting.rtt_s + queued * 8 / setting.rate_bps, packet_s)
 
 

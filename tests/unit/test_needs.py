@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
+from lab import memory
 from lab.model import needs, path, sendbuf, windows
 from lab.model.inputs import Setting
 from lab.model.limits import LINK
@@ -61,7 +62,9 @@ class TestReceiveBuffer:
             return
 
         def window(size: int) -> int:
-            return windows.receive_window_bytes(replace(setting, rmem=triple(size)))
+            default = min(setting.rmem.default, size)
+            rmem = memory.Triple(min(setting.rmem.minimum, size), default, size)
+            return windows.receive_window_bytes(replace(setting, rmem=rmem))
 
         assert window(least) >= wanted
         if least > 2**17:
