@@ -47,6 +47,7 @@ FILES = {
     "limits": "limits.parquet",
 }
 MANIFEST = "manifest.json"
+REPORT = "report.html"
 
 
 def _table(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -157,6 +158,12 @@ class RunFolder:
             ) from held
         finally:
             os.close(handle)
+
+    def clear(self) -> None:
+        """Remove the run that is here, and its report; what else is in the folder is not ours."""
+        shutil.rmtree(self.points_path, ignore_errors=True)
+        for name in (REPORT, MANIFEST):
+            (self.path / name).unlink(missing_ok=True)
 
     def sweep_leftovers(self) -> None:
         """Remove what an interrupted writer left aside."""

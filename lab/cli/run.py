@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import shutil
 import sys
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from lab.errors import UserError
 from lab.kernels import find_kernel
 from lab.model.inputs import Release
 from lab.point import Limits, notes
-from lab.store import RunFolder
+from lab.store import MANIFEST, RunFolder
 
 DEFAULT_RESULTS = Path("results")
 
@@ -112,10 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
     folder = RunFolder(arguments.out or DEFAULT_RESULTS / name)
     written = manifest.describe(loaded, scenario, presets[0], settings, points, kernels)
     with folder.locked():
-        if arguments.fresh and (folder.path / "manifest.json").exists():
-            shutil.rmtree(folder.points_path, ignore_errors=True)
-            (folder.path / "manifest.json").unlink()
-        manifest.claim(folder, written)
+        if arguments.fresh and (folder.path / MANIFEST).exists():
+            folder.clear()
+            folder.write_manifest(written)
+        else:
+            manifest.claim(folder, written)
         todo = run_module.missing(points, kernels, folder)
         for note in dict.fromkeys(
             note for p in points if (note := notes(p, Release.parse(kernels[p.knobs["kernel"]].release)))

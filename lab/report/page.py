@@ -22,17 +22,15 @@ from lab.errors import StoreError
 from lab.report import drawing, figures, limits, pictures, stored, tables
 from lab.report.points import PointPart, parts
 from lab.report.stored import DONE, FAILED, MISSING, Stored
-from lab.store import RunFolder
-
-FILE = "report.html"
+from lab.store import REPORT, RunFolder
 
 
 def write(folder: RunFolder) -> Path:
     """Write RUN/report.html, all of it or none, and return its path. Raises StoreError."""
     run = stored.read(folder)
     text = render(run)
-    final = folder.path / FILE
-    aside = folder.path / f".{FILE}.{os.getpid()}"
+    final = folder.path / REPORT
+    aside = folder.path / f".{REPORT}.{os.getpid()}"
     try:
         aside.write_text(text, encoding="utf-8")
         aside.replace(final)

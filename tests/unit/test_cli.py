@@ -273,6 +273,17 @@ class TestRun:
         assert said.status == 0
         assert {row["rtt"] for row in RunFolder(tmp_path / "run").rows("points")} == {"20ms"}
 
+    def test_fresh_takes_the_report_too_and_leaves_what_is_not_ours(
+        self, wanlab: Wanlab, tmp_path: Path
+    ) -> None:
+        wanlab("run", "study.py", "--out", "run")
+        for name in ("report.html", "notes.txt"):
+            (tmp_path / "run" / name).write_text("of the run before")
+        for _ in range(2):
+            assert wanlab("run", "study.py", "--out", "run", "--fresh").status == 0
+        assert not (tmp_path / "run" / "report.html").exists()
+        assert (tmp_path / "run" / "notes.txt").exists()
+
     def test_damaged_manifest_is_mended_by_fresh(self, wanlab: Wanlab, tmp_path: Path) -> None:
         wanlab("run", "study.py", "--out", "run")
         (tmp_path / "run" / "manifest.json").write_text("{")
