@@ -41,7 +41,7 @@ from lab.model.limits import (
     SLOW_START,
 )
 from lab.model.paced import BBR_FILTER_ROUNDS
-from lab.model.route import BUSY_SHARE
+from lab.model.path import BUSY_SHARE
 
 LEAST_PACKETS = 100
 """That a busy bottleneck sends in the stretch over which it is judged."""
@@ -59,8 +59,6 @@ _NOTICED = 4
 """Stretches in which a drop is noticed and repaired."""
 _SHORTEST_TICK_S, _LONGEST_TICK_S = 1e-5, 1e-2
 """Of a kernel's clock: HZ is 100 to 1000; records keep microseconds."""
-LONGEST_JIFFY_S = 0.01
-"""At 100 Hz, the least that a kernel is built with."""
 _RECOVERY = 3
 """TCP_CA_Recovery, include/uapi/linux/tcp.h."""
 
@@ -186,7 +184,6 @@ class _Sender:
             _column(rows, f"tcpi_{name}") / 1e6 for name in ("busy_time", "rwnd_limited", "sndbuf_limited")
         ]
         self.busy_s = self._counted[0]
-        self._idle_s = _idle(self.t_s, self._counted[0])
         self.paced = any(row.get("bbr_pacing_gain") is not None for row in rows)
         span_s = stretch_s * (BBR_FILTER_ROUNDS if self.paced else 1)
         starts = np.searchsorted(self.t_s, self.t_s - span_s - 1e-9)
@@ -202,13 +199,6 @@ class _Sender:
         self._offered = _column(rows, "tcpi_snd_wnd") / np.maximum(mss, 1)
         self._queued, self._sndbuf = _column(rows, "skmem_wmem_queued"), _column(rows, "skmem_sndbuf")
         self._unsent = _column(rows, "tcpi_notsent_bytes")
-
-    def idle_s(self, at: int) -> float:
-        """Return the seconds before a sample, since the one before it, in which nothing was under way.
-
-        The counters tick in jiffies: what is less than one all in all is no idling.
-        """
-        return float(self._idle_s[at])
 
     def counted(self, start: int, end: int) -> list[float]:
         """Return the seconds between two samples: under way, limited by receive window, by send buffer."""
@@ -256,16 +246,6 @@ def _idle_s(sender: _Sender, begin_s: float, end_s: float) -> Floats:
     missing = np.minimum(sender.t_s, end_s) - begin_s - busy_s - tick_s
     rising: Floats = np.maximum.accumulate(np.maximum(missing, 0.0))
     return rising
-
-
-def _idle(t_s: Floats, busy_s: Floats) -> Floats:
-    """Return the idle seconds that end at each sample, shape (n,)."""
-    told, found = 0.0, np.zeros(len(t_s))
-    for at, idle_s in enumerate((t_s - t_s[0]) - (busy_s - busy_s[0]) if len(t_s) else ()):
-        if idle_s - told > LONGEST_JIFFY_S:
-            found[at] = idle_s - told
-            told = idle_s
-    return found
 
 
 class _Cause:

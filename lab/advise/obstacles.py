@@ -14,9 +14,6 @@ from lab.model.predict import predict
 from lab.setting import queue_bytes, setting
 from lab.units import human_rate, human_size
 
-_SHORT_QUEUE = 0.98
-"""A model without a queue's limit that gives so much more than with it says that the queue binds."""
-
 
 def obstacles(ask: Ask, finding: Finding) -> list[str]:
     """Return what keeps ample buffers from the target, the surest first."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
 
 import jinja2
 from plotly.offline import get_plotlyjs
@@ -16,6 +13,7 @@ from lab.advise import summary
 from lab.advise.ask import Ask
 from lab.advise.choose import Choice
 from lab.advise.find import Finding, goodput_bps
+from lab.report import embed
 from lab.report.drawn import Drawn
 from lab.units import human_rate, human_size
 
@@ -46,8 +44,8 @@ def render(
             css=_own("lab.report", "page.css"),
             plotly=plotly,
             script=script,
-            script_hashes=" ".join(_source_hash(text) for text in (plotly, script)),
-            figures_json=_data(
+            script_hashes=" ".join(embed.source_hash(text) for text in (plotly, script)),
+            figures_json=embed.data(
                 [{**json.loads(one.figure.to_json()), "narrow": dict(one.narrow)} for one in drawn]
             ),
             **words,
@@ -82,16 +80,3 @@ def _environment() -> jinja2.Environment:
 
 def _own(package: str, name: str) -> str:
     return resources.files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def _source_hash(text: str) -> str:
-    """Return a script's hash as a content security policy names it."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _data(value: Any) -> str:
-    """Return JSON that is safe inside a script element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

@@ -10,6 +10,7 @@ no more than that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,3 +54,12 @@ _LIKE_RENO = Control(0.5, "taken as Reno")
 def control(name: str) -> Control:
     """Return what is known of a congestion control; one without an entry is taken as Reno."""
     return CONTROLS.get(name, _LIKE_RENO)
+
+
+def shared_beta(beta: float, flows: int) -> float:
+    """Return what is left of all windows together after a drop that flows out of step share.
+
+    As if the queue were longer by the root of their number (Appenzeller, Keslassy,
+    McKeown, SIGCOMM 2004).
+    """
+    return 1 / (1 + (1 / beta - 1) / math.sqrt(flows))

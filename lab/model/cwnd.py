@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 import random
 
-from lab.model.controls import Control
+from lab.model.controls import Control, shared_beta
 from lab.model.limits import HYSTART, LINK, LOSS, QUEUE, SLOW_START
-from lab.model.route import AVOIDANCE_GAIN, BUSY_SHARE, INITIAL_WINDOW, SLOW_START_GAIN, Route, Step
+from lab.model.path import BUSY_SHARE
+from lab.model.route import AVOIDANCE_GAIN, INITIAL_WINDOW, SLOW_START_GAIN, Route, Step
 
 CUBIC_C = 0.4
 _RENO_FRIENDLY = 8 / 15
@@ -219,8 +220,7 @@ class Window:
         self.slow_start = False
         beta = self.control.beta
         if cause == QUEUE and self.route.flows > 1:
-            # not all at a time: as if the queue were longer by the root of their number, see `queueing`
-            beta = 1 / (1 + (1 / beta - 1) / math.sqrt(self.route.flows))
+            beta = shared_beta(beta, self.route.flows)
         if self.cubic:
             falling = window < self.last_max
             self.last_max = window * (1 + self.control.beta) / 2 if falling else window

@@ -11,11 +11,11 @@ from lab.qdisc import ETHERNET_HEADER_BYTES
 
 IP_TCP_HEADER_BYTES = 40
 TIMESTAMP_OPTION_BYTES = 12
-ACK_BYTES = ETHERNET_HEADER_BYTES + IP_TCP_HEADER_BYTES + TIMESTAMP_OPTION_BYTES
-"""A pure acknowledgement as the shaper counts it."""
-
 ETHERNET_EXTRA_BYTES = 24
 """What a real Ethernet adds and no qdisc sees: FCS 4, preamble 8, gap 12. IEEE 802.3."""
+
+BUSY_SHARE = 0.985
+"""Of the bottleneck's rate: from here the link counts as busy, predicted or measured."""
 
 ACCESS_FACTOR = 10
 FASTEST_ACCESS_BPS = 800e9

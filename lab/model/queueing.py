@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from lab.model.controls import control
+from lab.model.controls import control, shared_beta
 from lab.model.path import bdp_bytes
 
 BBR_CWND_GAIN = 2.0
@@ -41,6 +41,5 @@ def standing_queue_bytes(cc: str, rate_bps: float, rtt_s: float, queue_bytes: fl
     bdp, known = bdp_bytes(rate_bps, rtt_s), control(cc)
     if known.rate_based:
         return min(queue_bytes, (BBR_CWND_GAIN - 1) * bdp) if flows > 1 else 0.0
-    beta = 1 / (1 + (1 / known.beta - 1) / math.sqrt(flows))
-    least = max(0.0, beta * (bdp + queue_bytes) - bdp)
+    least = max(0.0, shared_beta(known.beta, flows) * (bdp + queue_bytes) - bdp)
     return (least + queue_bytes) / 2

@@ -13,11 +13,6 @@ def ideal_throughput_bps(rate_bps: float, mtu_bytes: int) -> float:
     return rate_bps * payload_share(mtu_bytes)
 
 
-def least_window_bytes(rate_bps: float, rtt_s: float) -> float:
-    """Return the window that fills the path, the BDP: section 3.3.1."""
-    return rate_bps * rtt_s / 8
-
-
 def transfer_time_ratio(actual_s: float, delivered_bytes: float, ideal_bps: float) -> float:
     """Return how many times the ideal time a transfer took: section 4.1."""
     return actual_s / (delivered_bytes * 8 / ideal_bps)

@@ -17,9 +17,6 @@ INITIAL_WINDOW = 10
 SLOW_START_GAIN, AVOIDANCE_GAIN = 2.0, 1.2
 """tcp_pacing_ss_ratio and tcp_pacing_ca_ratio."""
 
-BUSY_SHARE = 0.985
-"""Of the pipe: from here a window keeps the link busy."""
-
 
 @dataclass(frozen=True)
 class Route:

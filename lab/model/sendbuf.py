@@ -6,11 +6,12 @@ Functions are those of Linux 6.12; 6.1 has the same rules.
 from __future__ import annotations
 
 from collections import deque
+from functools import lru_cache
 from typing import NamedTuple
 
 from lab.model.controls import control
 from lab.model.inputs import Release, Setting
-from lab.model.path import access_bps, mss_bytes, packet_bytes
+from lab.model.path import BUSY_SHARE, access_bps, mss_bytes, packet_bytes
 from lab.qdisc import burst_bytes
 
 LEAST_SNDBUF_BYTES = 4608
@@ -28,7 +29,6 @@ _SIMULATED_ROUND_TRIPS = 24
 _SIMULATED_CHUNKS = 12_000
 _CHUNKS_HELD = 3
 _SETTLED = 8
-_BUSY_SHARE = 0.985
 
 
 class Flight(NamedTuple):
@@ -80,6 +80,7 @@ def skb_bytes(setting: Setting, window_bytes: int) -> int:
     return max(1, largest // mss) * mss
 
 
+@lru_cache(maxsize=1024)
 def flight(setting: Setting, window_bytes: int) -> Flight:
     """Return the payload that a full send buffer keeps in flight, for a writer that blocks.
 
@@ -118,9 +119,9 @@ def _pushed(setting: Setting, buffer: int, skb: float) -> tuple[float, float]:
     While the device takes chunks off the segment that a writer fills, it fills on
     without asking for room again (tcp_push_one()): what the interface's token
     bucket lets through, at least one chunk, and then until two wait below
-    (tcp_small_queue_check()) and one is on the wire. A chunk is what a millisecond of the pacing rate
-    carries; slow start ends where cwnd is twice what was ever in flight, and
-    paces at twice that. Chunks as long as the segment leave nothing to fill on.
+    (tcp_small_queue_check()) and one is on the wire. A chunk is what a millisecond
+    of the pacing rate carries; slow start ends where cwnd is twice what was ever in
+    flight, and paces at twice that. Chunks as long as the segment leave nothing to fill on.
     """
     bucket = burst_bytes(access_bps(setting.rate_bps), setting.mtu_bytes, setting.offloads)
     byte_s = packet_bytes(setting.mtu_bytes) / mss_bytes(setting.mtu_bytes) * 8 / setting.rate_bps
@@ -144,9 +145,8 @@ def _stepped(setting: Setting, buffer: int, refills: tuple[float, float], chunk:
     byte_s = (packet_bytes(setting.mtu_bytes) / mss_bytes(setting.mtu_bytes)) * 8 / setting.rate_bps
     byte_s *= setting.flows
     overhead = 1 + overhead_bytes(setting) / chunk
-    piece = min(
-        chunk, max(2.0 * mss_bytes(setting.mtu_bytes), refills[0] / 16)
-    )  # what is acknowledged at once
+    acknowledged_at_once = max(2.0 * mss_bytes(setting.mtu_bytes), refills[0] / 16)
+    piece = min(chunk, acknowledged_at_once)
     flying: deque[tuple[float, float]] = deque()
     now_s, link_free_s, queued, total = 0.0, 0.0, 0.0, 0.0
     acked: list[tuple[float, float]] = []
@@ -176,6 +176,6 @@ def _stepped(setting: Setting, buffer: int, refills: tuple[float, float], chunk:
     if len(starts) > 2:
         (from_s, before), (to_s, after) = acked[starts[0] - 1], acked[starts[-1] - 1]
     byte_span_s = (to_s - from_s) / (after - before)
-    if byte_span_s < byte_s / _BUSY_SHARE:  # the link is the limit, and what is in flight waits there
+    if byte_span_s < byte_s / BUSY_SHARE:  # the link is the limit, and what is in flight waits there
         return max(buffer * 2 / 3, setting.rtt_s / byte_s)
     return setting.rtt_s / byte_span_s

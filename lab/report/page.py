@@ -7,8 +7,6 @@ text to the template, never HTML.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -19,7 +17,7 @@ import jinja2
 from plotly.offline import get_plotlyjs
 
 from lab.errors import StoreError
-from lab.report import drawing, figures, limits, pictures, stored, tables
+from lab.report import drawing, embed, figures, limits, pictures, stored, tables
 from lab.report.points import PointPart, parts
 from lab.report.stored import DONE, FAILED, MISSING, Stored
 from lab.store import REPORT, RunFolder
@@ -90,11 +88,11 @@ def render(run: Stored) -> str:
             kernels=tables.kernels(run),
             digests=[(entry, entry.row["digest"]) for entry in run.done if entry.row],
             css=f"{_own('page.css')}{limits.css()}",
-            figures_json=_data([_figure(one.figure, one.narrow) for one in drawn]),
-            points_json=_data({part.id: _point(part) for part in chosen}),
+            figures_json=embed.data([_figure(one.figure, one.narrow) for one in drawn]),
+            points_json=embed.data({part.id: _point(part) for part in chosen}),
             plotly=plotly,
             script=script,
-            script_hashes=" ".join(_source_hash(text) for text in (plotly, script)),
+            script_hashes=" ".join(embed.source_hash(text) for text in (plotly, script)),
         )
     )
 
@@ -112,11 +110,6 @@ def _own(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def _source_hash(text: str) -> str:
-    """Return a script's hash as a content security policy names it."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
 def _figure(figure: Any, narrow: Mapping[str, Any]) -> dict[str, Any]:
     return {**json.loads(figure.to_json()), "narrow": dict(narrow)}
 
@@ -129,11 +122,3 @@ def _point(part: PointPart) -> dict[str, Any]:
         "words": part.words,
         "facts": part.facts,
     }
-
-
-def _data(value: object) -> str:
-    """Return JSON that is safe inside a script element."""
-    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

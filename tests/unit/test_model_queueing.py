@@ -33,9 +33,6 @@ class TestPath:
         assert path.queue_delay_s(BDP, 1e9) == pytest.approx(0.2)
         assert path.rtt_range(*PATH, BDP) == (0.2, pytest.approx(0.4))
 
-    def test_acknowledgement(self) -> None:
-        assert path.ACK_BYTES == 14 + 20 + 20 + 12
-
 
 class TestLeastQueue:
     @pytest.mark.parametrize(
@@ -73,7 +70,7 @@ class TestStandingQueue:
 class TestRfc6349:
     def test_ideal(self) -> None:
         assert rfc6349.ideal_throughput_bps(1e9, 1500) == pytest.approx(956.4e6, rel=1e-3)
-        assert rfc6349.least_window_bytes(*PATH) == BDP
+        assert path.bdp_bytes(*PATH) == BDP
 
     def test_transfer_time_ratio(self) -> None:
         assert rfc6349.transfer_time_ratio(12.0, 1.25e9, 1e9) == pytest.approx(1.2)
