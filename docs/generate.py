@@ -19,7 +19,7 @@ REFERENCE = Path(__file__).resolve().parent / "reference"
 if __name__ == "__main__":
     sys.path.insert(0, str(REFERENCE.parent.parent))
 
-from lab import schema  # noqa: E402 (run as a script, the repository is not on the path before)
+from lab import routes, schema  # noqa: E402 (run as a script, the repository is not on the path before)
 from lab.cli.main import parser  # noqa: E402
 from lab.knobs import PATH_KNOBS  # noqa: E402
 
@@ -73,6 +73,7 @@ def words(command: argparse.ArgumentParser) -> str:
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "knobs.md": {"knobs": knobs},
     "tables.md": {name: lambda name=name: columns(name) for name in schema.TABLES},  # type: ignore[misc]
+    "routes.md": {"routes": routes.markdown},
     "command.md": {prog: lambda sub=sub: words(sub) for prog, sub in commands()},  # type: ignore[misc]
 }
 """{page of the reference: {part: what makes it}}"""

@@ -19,6 +19,7 @@ from lab.model.limits import (
     SEND_BUFFER,
     SLOW_START,
 )
+from lab.model.limits import words as limit_words
 from lab.model.predict import predict
 from lab.model.windows import ignores_adv_win_scale
 from lab.units import human_rate, human_size
@@ -63,6 +64,17 @@ def sentence(setting: Setting, measured: Measured) -> str:
         MACHINE: f"Machine {bound}: what was measured is its own limit, not the network's.",
     }
     return said[measured.limit]
+
+
+def plain(rate_bps: float, rtt_s: float, measured: Measured) -> str:
+    """Return the verdict on a point that the model does not know: what bound, and no mend."""
+    flying = human_size(measured.steady_bps * rtt_s / 8)
+    named = limit_words(measured.limit)
+    return (
+        f"{named[:1].upper()}{named[1:]} bound {100 * measured.share:.0f} % of the transfer:"
+        f" {human_rate(measured.steady_bps)} of payload at {human_rate(rate_bps)}, {flying} in flight;"
+        f" {measured.queue_drops} drops at the bottleneck, {measured.retransmits} segments sent again."
+    )
 
 
 def _size(size_bytes: float) -> str:
@@ -134,7 +146,8 @@ def _against_loss(setting: Setting) -> str:
 
 def _more_queue(setting: Setting) -> str:
     least = queueing.least_queue_bytes(setting.cc, setting.rate_bps, setting.rtt_s, setting.flows)
-    bdps = least / path.bdp_bytes(setting.rate_bps, setting.rtt_s)
+    bdp = path.bdp_bytes(setting.rate_bps, setting.rtt_s)
+    bdps = f", {least / bdp:.2g} BDP," if bdp else ""
     have = setting.queue_bytes or 0.0
     if have >= least:
         return (
@@ -142,6 +155,6 @@ def _more_queue(setting: Setting) -> str:
             " or of a refilled send buffer overran it, and the window is still coming back."
         )
     return (
-        f"Its {human_size(have)} are short: {setting.cc} needs about {_size(least)}, {bdps:.2g} BDP,"
+        f"Its {human_size(have)} are short: {setting.cc} needs about {_size(least)}{bdps}"
         " to keep the link busy after a drop."
     )

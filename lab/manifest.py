@@ -52,7 +52,7 @@ def describe(
         "engine": engine,
         "seeds": seeds,
         "command": command(loaded, preset, settings, engine, seeds),
-        "figures": [{"title": f.title, "x": f.x, "by": list(f.by), "y": f.y} for f in scenario.figures],
+        "figures": [figure.told() for figure in scenario.figures],
         "published": [
             {
                 "where": {name: scenario.knobs[name].canonical(text) for name, text in p.where.items()},
@@ -80,7 +80,7 @@ def describe(
             "kernel": platform.release(),
             "cpus": os.cpu_count(),
             "python": platform.python_version(),
-            "packages": {name: metadata.version(name) for name in ("numpy", "plotly", "pyarrow")},
+            "packages": {name: metadata.version(name) for name in ("numpy", "plotly", "pyarrow", "scipy")},
         },
         "began": _now(),
         "ended": None,

@@ -61,6 +61,11 @@ def attributes(body: bytes, offset: int = 0) -> dict[int, bytes]:
     return found
 
 
+_MOST_BYTES = 1 << 15
+"""Of one answer: netlink_dump() makes none longer (net/netlink/af_netlink.c). A larger buffer would be
+mapped and given back at every call, which costs more than the call."""
+
+
 class Channel(Protocol):
     """What a dump needs of a netlink socket."""
 
@@ -81,7 +86,7 @@ def dump(channel: Channel, message: bytes) -> bytes:
     channel.send(message)
     parts = []
     while True:
-        part = channel.recv(1 << 18)
+        part = channel.recv(_MOST_BYTES)
         parts.append(part)
         for kind, body in messages(part):
             if kind == NLMSG_ERROR:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from lab import layout, queues
+from lab.combination import Point
 from lab.errors import MeasurementError
 from lab.qdisc import ETHERNET_HEADER_BYTES, burst_bytes
-from lab.sweep import Point
 
 CLOCK_STEP_S = 1e-6
 RTT_TOLERANCE_S = 20e-6
@@ -16,6 +18,8 @@ RTT_TOLERANCE_S = 20e-6
 RATE_TOLERANCE = 0.02
 _TRAIN_S = 2.0
 _LEAST_TRAIN = 4
+_CAKE_OVERHEAD = 4
+"""cake counts the memory of a packet, which is some times its length."""
 
 
 @dataclass(frozen=True)
@@ -36,44 +40,82 @@ def train_packets(point: Point) -> int:
     """Return the length of the train: past the shaper's burst, within the queue, within two seconds."""
     packet = point.mtu_bytes + ETHERNET_HEADER_BYTES
     wanted = 6 * burst_packets(point) + 64
-    queue = point.queue
-    room = int(queue["limit"]) // (1 if queue["kind"] == "pfifo" else packet)
+    room = _room_packets(point)
     if point.knobs["recipe"] == "leaf":
         room = int(point.knobs["leaf_limit"])
     return max(1, min(wanted, room, max(_LEAST_TRAIN, int(point.rate_bps * _TRAIN_S / 8 / packet))))
 
 
+def _room_packets(point: Point) -> int:
+    """Return how many packets at once the queue takes without dropping one."""
+    queue = point.queue
+    kind, limit = str(queue["kind"]), int(queue["limit"])
+    packet = point.mtu_bytes + ETHERNET_HEADER_BYTES
+    if kind == "red":
+        limit = int(limit * queues.RED_LEAST_SHARE)
+    if kind == "sfq":
+        return min(limit, queues.SFQ_MOST_PACKETS)
+    if kind == "cake":
+        limit //= _CAKE_OVERHEAD
+    return limit // (1 if queues.LIMIT_UNIT[kind] == "packets" else packet)
+
+
+def judge_all(point: Point, checks: Sequence[Mapping[str, Any]]) -> MeasuredPath:
+    """Return the network as measured: mean RTT of its pairs, the rate of its bottleneck.
+
+    checks: what the agent measured of each pair, in their order.
+    """
+    pairs = layout.plan(point).pairs
+    measured = [judge(point, pair.rtt_s, **check) for pair, check in zip(pairs, checks, strict=True)]
+    rates = [one.rate_bps for one in measured if one.rate_bps is not None]
+    return MeasuredPath(sum(one.rtt_s for one in measured) / len(measured), min(rates, default=None))
+
+
 def judge(
-    point: Point, rtts_s: Sequence[float], train: Sequence[Sequence[int]], train_sent_ns: int
+    point: Point,
+    wanted_rtt_s: float,
+    *,
+    rtts_s: Sequence[float],
+    train: Sequence[Sequence[int]] | None,
+    train_sent_ns: int,
 ) -> MeasuredPath:
-    """Return the path as measured. Raises MeasurementError where it is not the one asked for.
+    """Return the path of a pair as measured. Raises MeasurementError where it is not the one asked for.
 
     rtts_s: idle RTTs, s. train: (number, arrival in ns) of full packets sent in
-    one go, within train_sent_ns.
+    one go, within train_sent_ns; None where no train was sent.
     """
     disturbed = any(point.knobs[name] not in ("0%", "0s") for name in ("jitter", "reorder", "duplicate"))
     if not rtts_s:
         if point.knobs["loss"] == "0%":
             raise MeasurementError("the path answered no ping: it does not carry packets as built")
-        return MeasuredPath(point.rtt_s, None)
+        return MeasuredPath(wanted_rtt_s, None)
     rtt_s = min(rtts_s)
-    if not disturbed and not -CLOCK_STEP_S <= rtt_s - point.rtt_s <= RTT_TOLERANCE_S:
+    if not disturbed and not -CLOCK_STEP_S <= rtt_s - wanted_rtt_s <= RTT_TOLERANCE_S:
         raise MeasurementError(
-            f"the idle RTT is {rtt_s * 1e3:.6f} ms where {point.rtt_s * 1e3:.6f} ms was asked for"
+            f"the idle RTT is {rtt_s * 1e3:.6f} ms where {wanted_rtt_s * 1e3:.6f} ms was asked for"
         )
-    if disturbed:
+    if disturbed or train is None:
         return MeasuredPath(rtt_s, None)
-    if point.knobs["loss"] == "0%" and len(train) < train_packets(point):
+    if point.queue["kind"] in queues.AQM:  # it may drop early, and what it drops takes no time of the link
+        train = [(number, ns) for number, (_sent, ns) in enumerate(train)]
+    elif point.knobs["loss"] == "0%" and len(train) < train_packets(point):
         raise MeasurementError(
             f"the path lost {train_packets(point) - len(train)} of {train_packets(point)} packets"
             " sent in one go, and no loss was asked for"
         )
-    rate_bps = train_rate_bps(point, train, train_sent_ns)
-    if rate_bps is not None and abs(rate_bps / point.rate_bps - 1) > RATE_TOLERANCE:
+    rate_bps, wanted_bps = train_rate_bps(point, train, train_sent_ns), _narrowest_bps(point)
+    if rate_bps is not None and abs(rate_bps / wanted_bps - 1) > RATE_TOLERANCE:
         raise MeasurementError(
-            f"the path carries {rate_bps:.6g} bit/s where {point.rate_bps:.6g} bit/s was asked for"
+            f"the path carries {rate_bps:.6g} bit/s where {wanted_bps:.6g} bit/s was asked for"
         )
     return MeasuredPath(rtt_s, rate_bps)
+
+
+def _narrowest_bps(point: Point) -> float:
+    """Return the rate that the train meets: the bottleneck's, or its host's own where that is less."""
+    network = layout.plan(point)
+    own_bps = network.end(f"{network.pairs[0].sender}-eth0").egress.get("rate_bps", point.rate_bps)
+    return float(min(point.rate_bps, own_bps))
 
 
 def train_rate_bps(point: Point, train: Sequence[Sequence[int]], train_sent_ns: int) -> float | None:
@@ -86,6 +128,8 @@ def train_rate_bps(point: Point, train: Sequence[Sequence[int]], train_sent_ns: 
     planned = train_packets(point)
     if planned * packet_bits / max(train_sent_ns, 1) * 1e9 < 2 * point.rate_bps:
         return None  # the sender was hardly faster than the link
+    if point.queue["kind"] == "policer":
+        return None  # what its bucket lets through comes at the rate before it
     first_at: dict[int, int] = {}
     for number, ns in train:
         first_at.setdefault(ns, number)

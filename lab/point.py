@@ -7,16 +7,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import explain, metrics, pathcheck, records, spec, verdict
+import numpy as np
+
+from lab import (
+    explain,
+    layout,
+    measured,
+    metrics,
+    pathcheck,
+    queues,
+    records,
+    spec,
+    traffic,
+    varying,
+    verdict,
+)
+from lab.combination import Point
 from lab.engines.base import Engine, EngineResult
 from lab.errors import MeasurementError
 from lab.kernels import KernelRecord
+from lab.knobs import INTEGER_KNOBS
+from lab.measured import Span
 from lab.model import inputs, rfc6349, windows
 from lab.model.path import bdp_bytes, packet_bytes
-from lab.model.predict import Prediction, predict
-from lab.setting import setting
+from lab.model.predict import predict
+from lab.setting import setting, unpredicted
 from lab.steady import steady_from_s
-from lab.sweep import Point
 
 Row = dict[str, Any]
 
@@ -42,7 +58,6 @@ def notes(point: Point, release: inputs.Release) -> str | None:
 def base_row(point: Point, kernel: KernelRecord) -> Row:
     """Return the columns of a point that are known before it runs."""
     release = inputs.Release.parse(kernel.release)
-    prediction: Prediction = predict(setting(point, release))
     queue = point.queue
     return {
         "point": point.id,
@@ -60,9 +75,20 @@ def base_row(point: Point, kernel: KernelRecord) -> Row:
         "queue_limit": int(queue["limit"])
         if point.knobs["recipe"] == "separate"
         else int(point.knobs["leaf_limit"]),
-        "queue_limit_unit": "bytes"
-        if queue["kind"] == "bfifo" and point.knobs["recipe"] == "separate"
+        "queue_limit_unit": queues.LIMIT_UNIT[str(queue["kind"])]
+        if point.knobs["recipe"] == "separate"
         else "packets",
+        **_predicted(point, release),
+    }
+
+
+def _predicted(point: Point, release: inputs.Release) -> Row:
+    """Return the columns of the prediction: a sentence why there is none, where there is none."""
+    lacking = unpredicted(point)
+    if lacking:
+        return {"prediction": f"No prediction: {lacking}."}
+    prediction = predict(setting(point, release))
+    return {
         "predicted_goodput_bps": prediction.predicted_goodput_bps,
         "predicted_mean_goodput_bps": prediction.mean_goodput_bps,
         "predicted_rtt_s": prediction.rtt_s,
@@ -77,7 +103,7 @@ def base_row(point: Point, kernel: KernelRecord) -> Row:
 
 
 def _column(name: str, text: str) -> str | int:
-    return int(text) if name in ("mtu", "flows", "leaf_limit") else text
+    return int(text) if name in INTEGER_KNOBS - {"adv_win_scale"} else text
 
 
 def run(
@@ -102,97 +128,113 @@ def run(
 def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str, list[Row]]:
     """Return the tables of a point that ran. Raises MeasurementError."""
     outcome = result.outcome
-    measured = pathcheck.judge(point, **outcome["path"])
-    leaf = point.knobs["recipe"] == "leaf"
-    samples, queues = records.decode(
-        result.frames, outcome, sender="snd", bottleneck="snd-eth0" if leaf else "r1-eth1"
-    )
-    _check_delay_lines(point, queues)
+    path = pathcheck.judge_all(point, outcome["path"])
+    recorded = records.decode(result.frames, outcome, bottlenecks=traffic.bottlenecks(point))
+    _check_delay_lines(point, recorded.queues)
+    steps = varying.rate_steps(point)
+    for entry in recorded.queues:
+        if entry["bottleneck"]:
+            entry["rate_bps"] = varying.value_at(steps, entry["t_s"])
 
-    bytes_each = point.value("bytes")
-    each = int(str(bytes_each)) if bytes_each is not None else None
-    flows = metrics.flows(samples, outcome, each if point.knobs["workload"] != "iperf3" else None)
-    begin_s = min(flow.first_data_s for flow in flows)
+    flows = metrics.flows(recorded.samples, outcome, traffic.flows(point))
     whole = metrics.total(flows)
+    begin_s = min((flow.first_data_s for flow in flows), default=0.0)
     ends = [flow.finished_s for flow in flows if flow.finished_s is not None]
-    end_s = max(ends) if len(ends) == len(flows) else min(begin_s + point.duration_s, float(whole.t_s[-1]))
-    steady_s = steady_from_s(whole.t_s.tolist(), whole.delivered.tolist(), begin_s, end_s, point.rtt_s)
-
-    flow_rows: list[Row] = [
-        {
-            "flow": flow.number,
-            "cc": flow.cc,
-            "delivered_bytes": round(flow.delivery.at(end_s)),
-            "goodput_bps": flow.delivery.rate_bps(begin_s, end_s),
-            "steady_goodput_bps": flow.delivery.rate_bps(steady_s, end_s),
-            "retransmits": flow.retransmits,
-            "min_rtt_s": flow.min_rtt_s,
-            "finished_s": None if flow.finished_s is None else flow.finished_s - begin_s,
-        }
-        for flow in flows
-    ]
-    bottleneck = [row for row in queues if row["bottleneck"]]
-    judged = verdict.judge(
-        samples,
-        bottleneck,
-        verdict.Load(
-            rate_bps=point.rate_bps,
-            rtt_s=max(measured.rtt_s or 0.0, point.rtt_s),
-            packet_bytes=packet_bytes(point.mtu_bytes),
-            begin_s=begin_s,
-            steady_s=steady_s,
-            end_s=end_s,
-        ),
+    last_s = max((entry["t_s"] for entry in recorded.queues), default=point.duration_s)
+    end_s = max(ends) if ends and len(ends) == len(flows) else min(begin_s + point.duration_s, last_s)
+    span = Span(
+        begin_s,
+        steady_from_s(whole.t_s.tolist(), whole.delivered.tolist(), begin_s, end_s, max(point.rtts_s)),
+        end_s,
     )
-    loaded_rtt_s = metrics.loaded_rtt_s(samples, steady_s, end_s)
-    retransmits = sum(flow.retransmits for flow in flows)
-    drops = bottleneck[-1]["drops"] if bottleneck else None
-    steady_bps = whole.rate_bps(steady_s, end_s)
+    flow_rows = [measured.flow_row(point, flow, span) for flow in flows]
+    bottleneck = [row for row in recorded.queues if row["bottleneck"]]
+    judged = verdict.judge(recorded.samples, bottleneck, _load(point, path, span))
     row: Row = {
         **base_row(point, kernel),
         "status": "done",
         "reason": None,
-        "measured_rate_bps": measured.rate_bps,
-        "rtt_s": measured.rtt_s,
-        "goodput_bps": whole.rate_bps(begin_s, end_s),
-        "steady_goodput_bps": steady_bps,
-        "steady_from_s": steady_s - begin_s,
-        "load_s": end_s - begin_s,
-        "delivered_bytes": round(whole.at(end_s)),
-        "retransmits": retransmits,
-        "queue_drops": drops,
-        "queue_max_bytes": max((entry["backlog_bytes"] for entry in bottleneck), default=None),
-        "loaded_rtt_s": loaded_rtt_s,
-        **_rfc6349(point, whole.at(end_s), end_s - begin_s, loaded_rtt_s, samples),
+        "measured_rate_bps": path.rate_bps,
+        "rtt_s": path.rtt_s,
+        **_totals(point, flows, recorded, span),
+        **measured.row(point, flows, recorded, span),
         "limit_measured": judged.limit,
         "limit_shares": dict(judged.shares),
-        "verdict": explain.sentence(
-            setting(point, inputs.Release.parse(kernel.release)),
-            explain.Measured(
-                limit=judged.limit,
-                share=judged.shares.get(judged.limit, 0.0),
-                steady_bps=steady_bps,
-                rtt_s=loaded_rtt_s or point.rtt_s,
-                load_s=end_s - begin_s,
-                retransmits=retransmits,
-                queue_drops=drops or 0,
-            ),
-        ),
         "virtual_s": result.virtual_s,
         "wall_s": result.wall_s,
-        "digest": records.digest(flow_rows, samples, queues),
+        "digest": records.digest(flow_rows, recorded),
     }
+    row["verdict"] = _verdict(point, kernel, row)
     found = {
         "points": [row],
         "flows": flow_rows,
-        "samples": samples,
-        "queues": queues,
+        "samples": recorded.samples,
+        "queues": recorded.queues,
         "limits": judged.intervals,
+        **({"delays": recorded.delays} if recorded.delays else {}),
     }
+    name = point.id
     for rows in found.values():
         for entry in rows:
-            entry["point"] = point.id
+            entry["point"] = name
     return found
+
+
+def _load(point: Point, path: pathcheck.MeasuredPath, span: Span) -> verdict.Load:
+    """Return what the records are judged against."""
+    steps = varying.rate_steps(point)
+    alike = layout.shape(point) == "path"
+    return verdict.Load(
+        rate_bps=point.rate_bps,
+        rtt_s=max(path.rtt_s or 0.0, point.rtt_s),
+        packet_bytes=packet_bytes(point.mtu_bytes),
+        begin_s=span.begin_s,
+        steady_s=span.steady_s,
+        end_s=span.end_s,
+        ways={}
+        if alike and point.knobs["reverse"] == "0"
+        else {flow.number: verdict.Way(flow.rtt_s, flow.bottlenecks) for flow in traffic.flows(point)},
+        offered_bytes=None
+        if len(steps) == 1
+        else lambda instants: np.array([varying.offered_bytes(steps, t_s) for t_s in instants]),
+    )
+
+
+def _totals(point: Point, flows: list[metrics.Flow], recorded: records.Records, span: Span) -> Row:
+    """Return what all flows together came to."""
+    whole = metrics.total(flows)
+    load_s = span.end_s - span.begin_s
+    bottleneck = [row for row in recorded.queues if row["bottleneck"]]
+    last = {row["interface"]: row["drops"] for row in bottleneck}
+    loaded_rtt_s = metrics.loaded_rtt_s(recorded.samples, span.steady_s, span.end_s)
+    return {
+        "goodput_bps": whole.rate_bps(span.begin_s, span.end_s),
+        "steady_goodput_bps": whole.rate_bps(span.steady_s, span.end_s),
+        "steady_from_s": span.steady_s - span.begin_s,
+        "load_s": load_s,
+        "delivered_bytes": round(whole.at(span.end_s)),
+        "retransmits": sum(flow.retransmits for flow in flows),
+        "queue_drops": sum(drops or 0 for drops in last.values()) if last else None,
+        "queue_max_bytes": max((entry["backlog_bytes"] for entry in bottleneck), default=None),
+        "loaded_rtt_s": loaded_rtt_s,
+        **_rfc6349(point, whole.at(span.end_s), load_s, loaded_rtt_s, recorded.samples),
+    }
+
+
+def _verdict(point: Point, kernel: KernelRecord, row: Row) -> str:
+    """Return the verdict in a sentence; advice takes the model, and where there is none there is none."""
+    seen = explain.Measured(
+        limit=row["limit_measured"],
+        share=row["limit_shares"].get(row["limit_measured"], 0.0),
+        steady_bps=row["steady_goodput_bps"],
+        rtt_s=row["loaded_rtt_s"] or point.rtt_s,
+        load_s=row["load_s"],
+        retransmits=row["retransmits"],
+        queue_drops=row["queue_drops"] or 0,
+    )
+    if unpredicted(point):
+        return explain.plain(point.rate_bps, point.rtt_s, seen)
+    return explain.sentence(setting(point, inputs.Release.parse(kernel.release)), seen)
 
 
 def _rfc6349(
@@ -218,11 +260,11 @@ def failed_row(point: Point, kernel: KernelRecord, reason: str) -> Row:
     return {**base_row(point, kernel), "status": "failed", "reason": reason}
 
 
-def _check_delay_lines(point: Point, queues: list[Row]) -> None:
+def _check_delay_lines(point: Point, queue_rows: list[Row]) -> None:
     """Raise MeasurementError where a delay line dropped more than chance was told to."""
-    if point.knobs["loss"] != "0%":
+    if point.knobs["loss"] != "0%" or point.knobs["loss_change"] != "none":
         return
-    for row in queues:
+    for row in queue_rows:
         if not row["bottleneck"] and row["kind"] == "netem" and row["drops"]:
             raise MeasurementError(
                 f"the delay line on {row['interface']} dropped {row['drops']} packets; it must never drop"

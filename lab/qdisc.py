@@ -12,9 +12,10 @@ sch_netem.c, include/uapi/linux/pkt_sched.h (Linux 6.12).
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from typing import Any
 
-from lab import netlink
+from lab import netlink, queues
 
 ETHERNET_HEADER_BYTES = 14
 """What htb, bfifo and netem count on a veth above the IP packet: no FCS, no preamble."""
@@ -51,52 +52,87 @@ def burst_bytes(rate_bps: float, mtu_bytes: int, offloads: bool) -> int:
     return max(2 * largest, int(rate_bps * BURST_S / 8))
 
 
-def egress_commands(dev: str, egress: dict[str, Any]) -> list[str]:
+def egress_commands(dev: str, egress: Mapping[str, Any]) -> list[str]:
     """Return the `tc` commands (without `tc`) that shape what leaves `dev`.
 
-    egress: `rate_bps`, `burst_bytes`, `mtu_bytes`, `queue` ({"kind", "limit"}),
-    `delay_s`, `jitter_s`, `loss`, `duplicate`, `reorder`, `limit_packets`; each
-    optional. With a rate and a delay together the delay line is the leaf of the
-    shaper and shares its limit: the form that many recipes use, and the reason
-    why many recipes drop. The lab's own topologies never ask for it unless told.
+    egress: `rate_bps`, `burst_bytes`, `mtu_bytes`, `queue` (see `lab.queues`),
+    `delay_s`, `jitter_s`, `jitter_distribution`, `loss`, `duplicate`, `reorder`,
+    `limit_packets`; each optional. With a rate and a delay together the delay
+    line is the leaf of the shaper and shares its limit: the form that many
+    recipes use, and the reason why many recipes drop. The lab's own topologies
+    never ask for it unless told.
     """
     commands = []
     parent = "root"
+    queue = egress.get("queue")
+    if queue and queue["kind"] == "policer":
+        return [f"qdisc add dev {dev} root handle 10: {policer_words(egress)}"]
     if egress.get("rate_bps"):
-        rate = f"{int(egress['rate_bps'])}bit"
-        burst = f"{int(egress['burst_bytes'])}b"
-        quantum = max(1000, int(egress["mtu_bytes"]) + ETHERNET_HEADER_BYTES)
         commands.append(f"qdisc add dev {dev} root handle 1: htb default 1")
-        commands.append(
-            f"class add dev {dev} parent 1: classid 1:1 htb rate {rate} ceil {rate}"
-            f" burst {burst} cburst {burst} quantum {quantum}"
-        )
+        commands.append(f"class add {htb_class(dev, egress)}")
         parent = "parent 1:1"
     netem = netem_words(egress)
     if netem:
         commands.append(f"qdisc add dev {dev} {parent} handle 20: netem {netem}")
-    elif egress.get("queue"):
-        queue = egress["queue"]
-        unit = "b" if queue["kind"] == "bfifo" else ""
-        commands.append(
-            f"qdisc add dev {dev} {parent} handle 10: {queue['kind']} limit {int(queue['limit'])}{unit}"
-        )
+    elif queue:
+        told = {"rate_bps": egress["rate_bps"], **queue} if egress.get("rate_bps") else queue
+        commands.append(f"qdisc add dev {dev} {parent} handle 10: {queues.words(told)}")
     return commands
 
 
-def netem_words(egress: dict[str, Any]) -> str:
+def htb_class(dev: str, egress: Mapping[str, Any]) -> str:
+    """Return the `tc` words of the shaper's one class, to add it or to change it."""
+    rate = f"{int(egress['rate_bps'])}bit"
+    burst = f"{int(egress['burst_bytes'])}b"
+    quantum = max(1000, int(egress["mtu_bytes"]) + ETHERNET_HEADER_BYTES)
+    return (
+        f"dev {dev} parent 1: classid 1:1 htb rate {rate} ceil {rate}"
+        f" burst {burst} cburst {burst} quantum {quantum}"
+    )
+
+
+def policer_words(egress: Mapping[str, Any]) -> str:
+    """Return the `tc` words of a policer: a token bucket that holds one packet and drops the others."""
+    packet = int(egress["mtu_bytes"]) + ETHERNET_HEADER_BYTES
+    if egress.get("offloads"):
+        packet = GSO_MAX_BYTES + ETHERNET_HEADER_BYTES
+    return f"tbf rate {int(egress['rate_bps'])}bit burst {int(egress['queue']['limit'])}b limit {packet}b"
+
+
+def netem_words(egress: Mapping[str, Any]) -> str:
     """Return netem's arguments, or "" where the egress needs no netem."""
     words = []
     if egress.get("delay_s") or egress.get("jitter_s"):
         words.append(f"delay {egress.get('delay_s', 0) * 1e6:.0f}us")
         if egress.get("jitter_s"):
             words.append(f"{egress['jitter_s'] * 1e6:.0f}us")
-    for key, word in (("loss", "loss random"), ("duplicate", "duplicate"), ("reorder", "reorder")):
-        if egress.get(key):
-            words.append(f"{word} {egress[key] * 100:.9f}%")
+            if egress.get("jitter_distribution", "uniform") != "uniform":
+                words.append(f"distribution {egress['jitter_distribution']}")
+    lossy = loss_words(egress.get("loss"))
+    if lossy:
+        words.append(lossy)
+    words += [f"{key} {egress[key] * 100:.9f}%" for key in ("duplicate", "reorder") if egress.get(key)]
     if not words:
         return ""
     return " ".join([f"limit {egress.get('limit_packets') or UNLIMITED_PACKETS}", *words])
+
+
+def loss_words(loss: Any) -> str:
+    """Return netem's words for a loss, "" for none.
+
+    loss: a probability, or {"kind": "ge", "numbers": [p, r, 1-h, 1-k]} for the
+    Gilbert-Elliott model, {"kind": "state", "numbers": [p13, p31, p32, p23, p14]}
+    for the Markov chain of four states (tc-netem(8)); a "list" of packets is not
+    netem's to drop, see `lab.agent.droplist`.
+    """
+    if not loss:
+        return ""
+    if isinstance(loss, int | float):
+        return f"loss random {loss * 100:.9f}%"
+    if loss["kind"] == "list":
+        return ""
+    name = {"ge": "gemodel", "state": "state"}[loss["kind"]]
+    return f"loss {name} " + " ".join(f"{number * 100:.9f}%" for number in loss["numbers"])
 
 
 def parse_dump(data: bytes) -> list[dict[str, Any]]:
@@ -160,6 +196,16 @@ def htb_rate_bytes_per_s(options: bytes) -> tuple[int, int]:
     return rate, ceil
 
 
+def tbf_settings(options: bytes) -> dict[str, int]:
+    """Return tbf's `rate` (bytes/s) and `limit` (bytes). struct tc_tbf_qopt, TCA_TBF_RATE64."""
+    attrs = netlink.attributes(options)
+    (rate,) = struct.unpack_from("=I", attrs[1], 8)
+    (limit,) = struct.unpack_from("=I", attrs[1], 24)
+    if 4 in attrs:
+        (rate,) = struct.unpack("=Q", attrs[4])
+    return {"rate": rate, "limit": limit}
+
+
 def netem_settings(options: bytes) -> dict[str, int]:
     """Return netem's settings in kernel units: ns for times, 2^-32 for probabilities.
 
@@ -181,57 +227,91 @@ def netem_settings(options: bytes) -> dict[str, int]:
         (settings["jitter_ns"],) = struct.unpack("=q", attrs[11])
     if 3 in attrs:
         (settings["reorder"],) = struct.unpack_from("=I", attrs[3])
+    if 5 in attrs:  # TCA_NETEM_LOSS: struct tc_netem_gimodel (1) or tc_netem_gemodel (2)
+        ((_kind, model),) = netlink.attributes(attrs[5]).items()
+        settings["loss"] = struct.unpack_from("=I", model)[0]
     return settings
 
 
 def differences(
-    egress: dict[str, Any], qdiscs: list[dict[str, Any]], classes: list[dict[str, Any]]
+    egress: Mapping[str, Any], qdiscs: list[dict[str, Any]], classes: list[dict[str, Any]]
 ) -> list[str]:
     """Return one sentence for every setting of one device that reads back otherwise.
 
     qdiscs, classes: entries of `parse_dump` for this device alone.
     """
-    wrong = []
-    by_handle = {entry["handle"]: entry for entry in qdiscs}
-
-    def check(what: str, wanted: float, got: float, tolerance: float = 0) -> None:
-        if abs(wanted - got) > tolerance:
-            wrong.append(f"{what}: wanted {wanted}, the kernel has {got}")
-
+    found = _Readings(qdiscs, classes)
+    queue = egress.get("queue")
+    if queue and queue["kind"] == "policer":
+        found.policer(egress)
+        return found.wrong
     if egress.get("rate_bps"):
-        htb = [entry for entry in classes if entry["handle"] == HTB_CLASS]
-        if by_handle.get(HTB_HANDLE, {}).get("kind") != "htb" or not htb:
-            wrong.append("htb: not there")
-        else:
-            rate, ceil = htb_rate_bytes_per_s(htb[0]["options"])
-            check("htb rate (bytes/s)", int(egress["rate_bps"]) // 8, rate)
-            check("htb ceil (bytes/s)", int(egress["rate_bps"]) // 8, ceil)
-            buffer_ticks, cbuffer_ticks = struct.unpack_from(
-                "=II", netlink.attributes(htb[0]["options"])[1], 24
-            )
-            ticks = round(egress["burst_bytes"] / (int(egress["rate_bps"]) // 8) / _TICK_S)
-            check("htb burst (ticks of 64 ns)", ticks, buffer_ticks, _BURST_TOLERANCE_TICKS)
-            check("htb cburst (ticks of 64 ns)", ticks, cbuffer_ticks, _BURST_TOLERANCE_TICKS)
+        found.htb(egress)
     if netem_words(egress):
-        netem = by_handle.get(NETEM_HANDLE)
-        if netem is None or netem["kind"] != "netem":
-            wrong.append("netem: not there")
-        else:
-            got = netem_settings(netem["options"])
-            check("netem delay (ns)", round((egress.get("delay_s") or 0) * 1e9), got["delay_ns"], 64)
-            check("netem jitter (ns)", round((egress.get("jitter_s") or 0) * 1e9), got["jitter_ns"], 64)
-            check(
-                "netem limit (packets)",
-                egress.get("limit_packets") or UNLIMITED_PACKETS,
-                got["limit_packets"],
-            )
-            for key in ("loss", "duplicate", "reorder"):
-                check(f"netem {key} (2^-32)", round((egress.get(key) or 0) * (2**32 - 1)), got[key], 64)
-    elif egress.get("queue"):
-        queue = by_handle.get(QUEUE_HANDLE)
-        if queue is None or queue["kind"] != egress["queue"]["kind"]:
-            wrong.append(f"{egress['queue']['kind']}: not there")
-        else:
-            (limit,) = struct.unpack_from("=I", queue["options"])
-            check(f"{queue['kind']} limit", int(egress["queue"]["limit"]), limit)
-    return wrong
+        found.netem(egress)
+    elif queue:
+        found.queue(queue)
+    return found.wrong
+
+
+class _Readings:
+    """What one device reads back with; `wrong` gathers what differs."""
+
+    def __init__(self, qdiscs: list[dict[str, Any]], classes: list[dict[str, Any]]) -> None:
+        self.wrong: list[str] = []
+        self._by_handle = {entry["handle"]: entry for entry in qdiscs}
+        self._classes = classes
+
+    def _check(self, what: str, wanted: float, got: float | None, tolerance: float = 0) -> None:
+        if got is None or abs(wanted - got) > tolerance:
+            self.wrong.append(f"{what}: wanted {wanted}, the kernel has {got}")
+
+    def _at(self, handle: int, kind: str) -> bytes | None:
+        """Return the options of what has a handle, None (and a sentence) where it is not of the kind."""
+        entry = self._by_handle.get(handle)
+        if entry is None or entry["kind"] != kind:
+            self.wrong.append(f"{kind}: not there")
+            return None
+        options: bytes = entry["options"]
+        return options
+
+    def htb(self, egress: Mapping[str, Any]) -> None:
+        own = [entry for entry in self._classes if entry["handle"] == HTB_CLASS]
+        if self._by_handle.get(HTB_HANDLE, {}).get("kind") != "htb" or not own:
+            self.wrong.append("htb: not there")
+            return
+        rate, ceil = htb_rate_bytes_per_s(own[0]["options"])
+        self._check("htb rate (bytes/s)", int(egress["rate_bps"]) // 8, rate)
+        self._check("htb ceil (bytes/s)", int(egress["rate_bps"]) // 8, ceil)
+        buffer_ticks, cbuffer_ticks = struct.unpack_from("=II", netlink.attributes(own[0]["options"])[1], 24)
+        ticks = round(egress["burst_bytes"] / (int(egress["rate_bps"]) // 8) / _TICK_S)
+        self._check("htb burst (ticks of 64 ns)", ticks, buffer_ticks, _BURST_TOLERANCE_TICKS)
+        self._check("htb cburst (ticks of 64 ns)", ticks, cbuffer_ticks, _BURST_TOLERANCE_TICKS)
+
+    def policer(self, egress: Mapping[str, Any]) -> None:
+        options = self._at(QUEUE_HANDLE, "tbf")
+        if options is not None:
+            rate = tbf_settings(options)["rate"]
+            self._check("tbf rate (bytes/s)", int(egress["rate_bps"]) // 8, rate)
+
+    def netem(self, egress: Mapping[str, Any]) -> None:
+        options = self._at(NETEM_HANDLE, "netem")
+        if options is None:
+            return
+        got = netem_settings(options)
+        self._check("netem delay (ns)", round((egress.get("delay_s") or 0) * 1e9), got["delay_ns"], 64)
+        self._check("netem jitter (ns)", round((egress.get("jitter_s") or 0) * 1e9), got["jitter_ns"], 64)
+        limit = egress.get("limit_packets") or UNLIMITED_PACKETS
+        self._check("netem limit (packets)", limit, got["limit_packets"])
+        loss = egress.get("loss") or 0
+        if not isinstance(loss, int | float):  # the first number of a model
+            loss = 0 if loss["kind"] == "list" else loss["numbers"][0]
+        for key, wanted in (("loss", loss), ("duplicate", None), ("reorder", None)):
+            share = (egress.get(key) or 0) if wanted is None else wanted
+            self._check(f"netem {key} (2^-32)", round(share * (2**32 - 1)), got[key], 64)
+
+    def queue(self, queue: Mapping[str, Any]) -> None:
+        kind = str(queue["kind"])
+        options = self._at(QUEUE_HANDLE, kind)
+        if options is not None:
+            self._check(f"{kind} limit", int(queue["limit"]), queues.limit_of(kind, options))

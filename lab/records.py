@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from lab import qdisc, schema, tcpinfo
 from lab.agent import frames
@@ -13,70 +13,106 @@ from lab.errors import MeasurementError
 
 Row = dict[str, Any]
 
-_KINDS_WITHOUT_PACKETS = ("htb", "noqueue")
+_KINDS_WITHOUT_PACKETS = ("htb", "noqueue", "clsact")
 
 
-def decode(
-    data: bytes, outcome: Mapping[str, Any], *, sender: str, bottleneck: str
-) -> tuple[list[Row], list[Row]]:
-    """Return (sample rows, queue rows) of one point, without their `point` column.
+class Records(NamedTuple):
+    """What one point recorded, as rows of the tables of these names."""
+
+    samples: list[Row]
+    queues: list[Row]
+    delays: list[Row]
+
+
+def decode(data: bytes, outcome: Mapping[str, Any], *, bottlenecks: Collection[str]) -> Records:
+    """Return the rows of one point, without their `point` column.
 
     outcome: what the agent reported (nodes, interfaces, flows with their ports).
-    bottleneck: interface whose inner queue is under study.
+    bottlenecks: interfaces whose inner queues are under study.
     Raises MeasurementError where the frames are torn.
     """
     ports = {flow["port"]: flow["flow"] for flow in outcome["workload"]["flows"]}
+    ends = ("sender", "receiver") if outcome["workload"]["client"] == "sender" else ("receiver", "sender")
     names = {
         node: {index: name for name, index in interfaces.items()}
         for node, interfaces in outcome["interfaces"].items()
     }
-    samples: list[Row] = []
-    queues: list[Row] = []
+    found = Records([], [], [])
     try:
         for kind, node_number, instant_ns, payload in frames.unpack(data):
             node, t_s = outcome["nodes"][node_number], instant_ns / 1e9
             if kind == frames.SOCKETS:
-                end = "sender" if node == sender else "receiver"
-                samples.extend(_sample_rows(payload, ports, end, t_s))
+                found.samples.extend(_sample_rows(payload, ports, ends, t_s))
+            elif kind == frames.DELAYS:
+                found.delays.extend(_delay_rows(payload))
             else:
-                queues.extend(_queue_rows(qdisc.parse_dump(payload), node, names[node], t_s, bottleneck))
+                entries = qdisc.parse_dump(payload)
+                found.queues.extend(_queue_rows(entries, node, names[node], t_s, bottlenecks))
     except (ValueError, IndexError) as torn:  # IndexError: a node that the agent did not report
         raise MeasurementError(f"the records of this point are damaged: {torn}") from torn
-    return samples, queues
+    found.samples.sort(key=lambda row: row["t_s"])  # nodes are read one after another at one instant
+    return found
 
 
-def _sample_rows(payload: bytes, ports: Mapping[int, int], end: str, t_s: float) -> list[Row]:
-    """Return the flows' sockets of one dump by number: the kernel's own order follows a secret hash."""
+def _sample_rows(payload: bytes, ports: Mapping[int, int], ends: tuple[str, str], t_s: float) -> list[Row]:
+    """Return the flows' sockets of one dump by number: the kernel's own order follows a secret hash.
+
+    ends: what an end is that has the flow's port, and what the other is.
+    """
     rows: list[Row] = []
     for socket in tcpinfo.decode(payload):
-        flow = ports.get(socket.local_port, ports.get(socket.remote_port))
+        connecting = socket.local_port in ports
+        flow = ports.get(socket.local_port if connecting else socket.remote_port)
         if flow is not None:
+            end = ends[0] if connecting else ends[1]
             rows.append({"t_s": t_s, "flow": flow, "end": end, "cc": socket.cc, **socket.values})
     return sorted(rows, key=lambda row: int(row["flow"]))
 
 
+def _delay_rows(payload: bytes) -> list[Row]:
+    kind, flow, taken = frames.unpack_delays(payload)
+    return [
+        {
+            "kind": kind,
+            "flow": flow if flow >= 0 else None,
+            "t_s": sent_ns / 1e9,
+            "delay_s": None if took_ns < 0 else took_ns / 1e9,
+        }
+        for sent_ns, took_ns in taken
+    ]
+
+
 def _queue_rows(
-    entries: Sequence[Mapping[str, Any]], node: str, names: Mapping[int, str], t_s: float, bottleneck: str
+    entries: Sequence[Mapping[str, Any]],
+    node: str,
+    names: Mapping[int, str],
+    t_s: float,
+    bottlenecks: Collection[str],
 ) -> list[Row]:
-    counters = [c.name for c in schema.QUEUE_COLUMNS[6:]]
+    """Return the queues of one dump. A shaper's own row is left out, but not that of a policer."""
+    counters = [c.name for c in schema.QUEUE_COLUMNS[7:]]
+    shaped = {entry["ifindex"] for entry in entries if entry["handle"] == qdisc.HTB_HANDLE}
     return [
         {
             "t_s": t_s,
             "node": node,
             "interface": names[entry["ifindex"]],
             "kind": entry["kind"],
-            "bottleneck": names[entry["ifindex"]] == bottleneck,
+            "bottleneck": names[entry["ifindex"]] in bottlenecks,
+            "rate_bps": None,
             **{name: entry.get(name) for name in counters},
         }
         for entry in entries
-        if entry["ifindex"] in names and entry["kind"] not in _KINDS_WITHOUT_PACKETS
+        if entry["ifindex"] in names
+        and entry["kind"] not in _KINDS_WITHOUT_PACKETS
+        and not (entry["ifindex"] in shaped and entry["handle"] == qdisc.HTB_HANDLE)
     ]
 
 
-def digest(flows: Sequence[Row], samples: Sequence[Row], queues: Sequence[Row]) -> str:
+def digest(flows: Sequence[Row], found: Records) -> str:
     """Return the SHA-256 of what a point recorded: equal records, equal digest, on any machine."""
     hasher = hashlib.sha256()
-    for rows in (flows, samples, queues):
+    for rows in (flows, found.samples, found.queues, found.delays):
         for row in rows:
             hasher.update(json.dumps(row, sort_keys=True).encode())
             hasher.update(b"\n")

@@ -16,7 +16,8 @@ from typing import Any
 
 from lab import schema
 from lab.errors import SpecError, UnitError, UserError
-from lab.knobs import PATH_KNOBS, Knob
+from lab.knobs import PATH_KNOBS, TOPOLOGIES
+from lab.values import Knob
 
 Values = Sequence[str | int]
 Block = Mapping[str, Values]
@@ -66,14 +67,44 @@ class Preset:
     note: str = ""
 
 
+FIGURE_KINDS = ("curve", "heat", "box", "cdf", "ellipse", "time")
+FIGURE_TABLES = {"box": ("points", "flows"), "cdf": ("points", "flows", "delays")}
+"""Tables that a kind of figure can be drawn of; the other kinds are drawn of the points."""
+FIGURE_SERIES = ("goodput_bps", "cwnd_bytes", "inflight_bytes", "rtt_s")
+"""What a figure over time can show."""
+THEORIES = ("mathis", "cubic", "router_buffer", "ware", "rtt_ratio")
+"""Formulas that can be drawn into a figure, see `lab.report.theory`."""
+WINNER = "winner"
+
+
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the report: `y` columns against the knob `x`, one curve for each `by`."""
+    """A figure of the report: the column `y`, told apart by the knobs `by`.
+
+    kind: "curve" sets y against the knob x; "heat" shows it by colour over the
+    knobs x and rows, or which value of the one knob `by` gives most where y is
+    "winner"; "box" shows how y spreads over repetitions or flows, for each value
+    of x if there is one; "cdf" how it is distributed; "ellipse" sets it against
+    another column x, a delay; "time" shows every flow of up to six points, one
+    for each value of x, or of all that vary. table: what a row is in "box" and
+    "cdf"; by and x may then name columns of it. y may name one share of a column
+    of shares, as in `cc_shares:bbr`. theory: one of `THEORIES`, drawn beside.
+    """
 
     title: str
-    x: str
+    x: str = ""
     by: Sequence[str] = ("cc", "kernel")
     y: str = "steady_goodput_bps"
+    kind: str = "curve"
+    rows: str | None = None
+    table: str = "points"
+    theory: str = ""
+
+    def told(self) -> dict[str, Any]:
+        """Return the figure as a manifest holds it; fields that came later go unsaid at their default."""
+        later = {name: getattr(self, name) for name in ("kind", "rows", "table", "theory")}
+        said = {name: value for name, value in later.items() if value != getattr(Figure, name)}
+        return {"title": self.title, "x": self.x, "by": list(self.by), "y": self.y, **said}
 
 
 @dataclass(frozen=True)
@@ -176,8 +207,8 @@ _NUMBERS = [column.name for column in schema.POINT_COLUMNS if column.kind in ("i
 
 def check(scenario: Scenario) -> list[str]:
     """Return every fault of a scenario, each with the value, the rule and the mend."""
-    if scenario.topology != "path":
-        return [f"topology: {scenario.topology!r} is not known; it can be path"]
+    if scenario.topology not in TOPOLOGIES:
+        return [f"topology: {scenario.topology!r} is not known; it can be {', '.join(TOPOLOGIES)}"]
     faults = _check_forms("", scenario)
     for name, preset in scenario.presets.items() if isinstance(scenario.presets, Mapping) else ():
         faults += _check_forms(f"preset {name}: ", preset)
@@ -192,10 +223,53 @@ def check(scenario: Scenario) -> list[str]:
     if not scenario.sweep:
         faults.append("sweep: no block; give at least one, such as {} for a single point")
     for figure in scenario.figures:
-        where = f"figure {figure.title!r}"
-        faults += _check_values(where, dict.fromkeys((figure.x, *figure.by), ()), scenario)
-        faults += _check_column(f"{where}: y", figure.y)
+        faults += _check_figure(f"figure {figure.title!r}", figure, scenario)
     return faults
+
+
+def _check_figure(where: str, figure: Figure, scenario: Scenario) -> list[str]:
+    """Return the faults of a figure."""
+    if figure.kind not in FIGURE_KINDS:
+        return [f"{where}: kind: {figure.kind!r} is not known; it can be {', '.join(FIGURE_KINDS)}"]
+    tables = FIGURE_TABLES.get(figure.kind, ("points",))
+    if figure.table not in tables:
+        return [f"{where}: table: a figure of kind {figure.kind} is drawn of {' or '.join(tables)}"]
+    faults = []
+    if not figure.x and figure.kind in ("curve", "heat", "ellipse"):
+        wanted = "column, such as queue_delay_s" if figure.kind == "ellipse" else "knob, such as rtt"
+        faults.append(f"{where}: x: a figure of kind {figure.kind} needs a {wanted}")
+    if figure.x and figure.kind == "cdf":
+        faults.append(f"{where}: x: a figure of kind cdf has none; y is what is distributed")
+    if (figure.rows is not None) != (figure.kind == "heat"):
+        faults.append(
+            f"{where}: rows: a figure of kind heat needs the knob of its rows, and no other has one"
+        )
+    if figure.theory and figure.theory not in THEORIES:
+        faults.append(f"{where}: theory: {figure.theory!r} is not known; it can be {', '.join(THEORIES)}")
+    elif figure.theory and figure.kind not in ("curve", "heat"):
+        faults.append(f"{where}: theory: only a figure of kind curve or heat can have one")
+    if figure.y == WINNER and figure.kind == "heat" and len(figure.by) != 1:
+        faults.append(f'{where}: by: "winner" compares the values of one knob; write it as by=["cc"]')
+    knobs = [name for name in (figure.x, figure.rows, *figure.by) if name]
+    if figure.kind == "ellipse":
+        knobs = list(figure.by)
+        faults += _check_column(f"{where}: x", figure.x) if figure.x else []
+    if figure.table != "points":
+        columns = {column.name for column in schema.TABLES.get(figure.table, ())} - {"point"}
+        knobs = [name for name in knobs if name not in columns]
+    faults += _check_values(where, dict.fromkeys(knobs, ()), scenario)
+    return faults + _check_y(f"{where}: y", figure)
+
+
+def _check_y(where: str, figure: Figure) -> list[str]:
+    """Return the fault of what a figure shows."""
+    if figure.kind == "time":
+        if figure.y in ("steady_goodput_bps", *FIGURE_SERIES):  # the first is what a figure has by default
+            return []
+        return [f"{where}: {figure.y!r} is no series of a flow; it can be {', '.join(FIGURE_SERIES)}"]
+    if figure.y == WINNER and figure.kind == "heat":
+        return []
+    return _check_column(where, figure.y, figure.table)
 
 
 def _check_forms(prefix: str, part: Any) -> list[str]:
@@ -276,11 +350,18 @@ def _check_values(
     return faults
 
 
-def _check_column(where: str, name: str) -> list[str]:
-    """Return the fault of a name that is no column of numbers in the points table."""
-    if name in _NUMBERS:
+def _check_column(where: str, name: str, table: str = "points") -> list[str]:
+    """Return the fault of a name that is no column of numbers in a table, nor one share of a column."""
+    column, _, share = name.partition(":")
+    if share and any(known.name == column and known.kind == "shares" for known in schema.TABLES["points"]):
         return []
-    return [f"{where}: {name!r} is not a number of `wanlab show`; {_nearest(name, _NUMBERS)}"]
+    numbers = _NUMBERS
+    if table != "points":
+        numbers = [one.name for one in schema.TABLES.get(table, ()) if one.kind in ("int", "float")]
+    if name in numbers:
+        return []
+    whose = "`wanlab show`" if table == "points" else f"table {table}"
+    return [f"{where}: {name!r} is not a number of {whose}; {_nearest(name, numbers)}"]
 
 
 def unknown_knob(name: str, scenario: Scenario) -> str:

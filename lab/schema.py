@@ -12,7 +12,7 @@ from lab import tcpinfo
 from lab.knobs import INTEGER_KNOBS, PATH_KNOBS
 from lab.model.limits import MEANINGS
 
-VERSION = 2
+VERSION = 3
 
 
 class Column(NamedTuple):
@@ -63,6 +63,29 @@ POINT_COLUMNS = (
     Column("transfer_time_ratio", "float", "", "times the ideal that the load took, RFC 6349 section 4.1"),
     Column("tcp_efficiency_percent", "float", "%", "bytes not sent again, of all sent, RFC 6349 section 4.2"),
     Column("buffer_delay_percent", "float", "%", "rise of the RTT in the steady part, RFC 6349 section 4.3"),
+    Column("utilisation", "float", "", "share of what the bottleneck could carry that it did, over the load"),
+    Column("queue_delay_s", "float", "s", "wait in the bottleneck's queue: median over the load"),
+    Column("queue_delay_p95_s", "float", "s", "its 95th percentile"),
+    Column("queue_delay_p99_s", "float", "s", "its 99th percentile"),
+    Column("probe_delay_s", "float", "s", "what the latency probe waited beside the base delay: median"),
+    Column("probe_delay_p95_s", "float", "s", "its 95th percentile"),
+    Column("probe_delay_p99_s", "float", "s", "its 99th percentile"),
+    Column("probe_loss", "float", "", "share of the probe's packets that were lost"),
+    Column("retransmit_share", "float", "", "bytes sent again, of all bytes sent"),
+    Column("ecn_marks", "int", "packets", "that arrived marked, as receivers told the senders"),
+    Column("jain", "float", "", "Jain's fairness index of the flows' goodputs, each over its own time"),
+    Column("convergence_s", "float", "s", "from the last flow's start until its rate is fair and stays so"),
+    Column("rtt_unfairness", "float", "", "goodput of the shortest RTT's flow over that of the longest"),
+    Column("cc_shares", "shares", "", "share of the goodput that each congestion control got"),
+    Column("flows_finished", "int", "flows", "that had a size and were read to their end"),
+    Column("fct_s", "float", "s", "flow completion time: median of the flows with a size"),
+    Column("fct_p99_s", "float", "s", "its 99th percentile"),
+    Column("slowdown", "float", "", "completion time over that on an empty path: median"),
+    Column("slowdown_p99", "float", "", "its 99th percentile"),
+    Column("udp_goodput_bps", "float", "bit/s", "payload of the UDP flow that arrived"),
+    Column("udp_loss", "float", "", "share of the UDP flow's packets that were lost"),
+    Column("request_s", "float", "s", "from a request to the last byte of its response: median"),
+    Column("request_p99_s", "float", "s", "its 99th percentile"),
     Column("predicted_goodput_bps", "float", "bit/s", "what the model gives for the steady part"),
     Column("predicted_mean_goodput_bps", "float", "bit/s", "what it gives over the whole load"),
     Column("predicted_rtt_s", "float", "s", "RTT in the steady part, by the model"),
@@ -84,10 +107,21 @@ POINT_COLUMNS = (
 FLOW_COLUMNS = (
     Column("point", "text", "", "the point it belongs to"),
     Column("flow", "int", "", "number of the flow, from 0"),
+    Column("kind", "text", "", "lasting, reverse, arrival or request"),
     Column("cc", "text", "", "congestion control that the sender's kernel reports"),
+    Column("src", "text", "", "host that sends the data"),
+    Column("dst", "text", "", "host that reads them"),
+    Column("rtt_base_s", "float", "s", "base RTT between the two as configured"),
+    Column("start_s", "float", "s", "when it was to begin, from the start of the load"),
+    Column("stop_s", "float", "s", "when it was to end; null for the end of the load"),
+    Column("size_bytes", "int", "bytes", "its size; null if it lasts"),
     Column("delivered_bytes", "int", "bytes", "bytes that the application read"),
-    Column("goodput_bps", "float", "bit/s", "of it, over the whole load"),
+    Column("goodput_bps", "float", "bit/s", "of it, over the flow's own time"),
     Column("steady_goodput_bps", "float", "bit/s", "over the steady part of the point"),
+    Column("rtt_s", "float", "s", "smoothed RTT: median of the sender's samples"),
+    Column("retransmit_share", "float", "", "bytes sent again, of all that it sent"),
+    Column("fct_s", "float", "s", "from its start to its last byte read; null if it never ended"),
+    Column("slowdown", "float", "", "that, over what it would take on an empty path"),
     Column("retransmits", "int", "segments", "segments sent again"),
     Column("min_rtt_s", "float", "s", "least RTT that the sender saw"),
     Column(
@@ -111,7 +145,8 @@ QUEUE_COLUMNS = (
     Column("node", "text", "", "node that holds the queue"),
     Column("interface", "text", "", "its interface"),
     Column("kind", "text", "", "queueing discipline"),
-    Column("bottleneck", "bool", "", "whether it is the queue under study"),
+    Column("bottleneck", "bool", "", "whether it is a queue under study"),
+    Column("rate_bps", "float", "bit/s", "rate of the link before it at that instant; null if it is none"),
     Column("bytes", "int", "bytes", "sent since it was made"),
     Column("packets", "int", "packets", "sent since it was made"),
     Column("qlen_packets", "int", "packets", "waiting"),
@@ -119,6 +154,14 @@ QUEUE_COLUMNS = (
     Column("drops", "int", "packets", "dropped since it was made"),
     Column("requeues", "int", "packets", "put back"),
     Column("overlimits", "int", "events", "held back by the shaper"),
+)
+
+DELAY_COLUMNS = (
+    Column("point", "text", "", "the point it belongs to"),
+    Column("kind", "text", "", "probe and udp: a packet one way; request: from asking to the last byte"),
+    Column("flow", "int", "", "number of the flow, of a request; null for a stream of UDP"),
+    Column("t_s", "float", "s", "when it was sent, from the start of the load"),
+    Column("delay_s", "float", "s", "how long it took; null if it was lost"),
 )
 
 LIMIT_COLUMNS = (
@@ -135,4 +178,5 @@ TABLES = {
     "samples": SAMPLE_COLUMNS,
     "queues": QUEUE_COLUMNS,
     "limits": LIMIT_COLUMNS,
+    "delays": DELAY_COLUMNS,
 }

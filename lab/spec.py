@@ -10,23 +10,32 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from lab import memory, pathcheck
+from lab import layout, memory, pathcheck, queues, traffic, varying
+from lab.combination import Point
 from lab.knobs import PATH_KNOBS
-from lab.model.path import access_bps
+from lab.losses import Loss
 from lab.model.pressure import thresholds_bytes
-from lab.sweep import Point
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DEFAULT_SAMPLES = 200
+PROBE_BYTES = 64
+"""An IP packet of the latency probe: small, so that it waits like others and costs little itself."""
 PAGE_BYTES = 4096
 _SETTLE_S = 30.0
 _MOST_MEMORY_PAGES = 2**31 - 1
+_AUTO_SAMPLES, _LEAST_AUTO_SAMPLES = 20_000, 40
+"""Of all flows' sockets: many flows are sampled less often each."""
+_NODE_BYTES = 3 * 2**19
+"""That a namespace with its interfaces takes, at most."""
 
 
 def interval_s(point: Point) -> float:
     """Return the time between samples, s."""
     chosen = PATH_KNOBS["interval"].value(point.knobs["interval"])
-    return float(chosen) if chosen is not None else point.duration_s / DEFAULT_SAMPLES
+    if chosen is not None:
+        return float(chosen)
+    wanted = max(_LEAST_AUTO_SAMPLES, _AUTO_SAMPLES // max(1, traffic.most_at_once(point)))
+    return point.duration_s / min(DEFAULT_SAMPLES, wanted)
 
 
 def guest_memory_bytes(point: Point) -> int:
@@ -36,10 +45,11 @@ def guest_memory_bytes(point: Point) -> int:
     of order, each with the overhead of a segment, over what the kernel and the
     agent need.
     """
-    pipe = point.rate_bps * point.rtt_s / 8
+    pipe = point.rate_bps * max(point.rtts_s) / 8
     queue = point.queue
-    queued = float(queue["limit"]) * (point.mtu_bytes if queue["kind"] == "pfifo" else 1)
-    flows = int(point.knobs["flows"])
+    queued = float(queue["limit"]) * (point.mtu_bytes if queues.LIMIT_UNIT[queue["kind"]] == "packets" else 1)
+    flows = max(1, traffic.most_at_once(point))
+    nodes = len(layout.plan(point).nodes)
     in_flight = min(pipe + min(queued, 4 * pipe + 2**24), flows * 2.0**30)
     largest = {
         which: max(point.triple(which).maximum, 2 * (point.size(option) or 0))
@@ -51,7 +61,9 @@ def guest_memory_bytes(point: Point) -> int:
     sender = max(sender, flows * 1.1 * max(point.triple("wmem").default, 2 * (point.size("sndbuf") or 0)))
     receiver = min(1.7 * in_flight, flows * 1.2 * largest["rmem"])
     heads = in_flight / (64e3 if point.offloads else point.mtu_bytes) * 1300
-    need = (192 + flows / 4) * 2**20 + 1.6 * (sender + receiver + heads)
+    udp = 64 * 2**20 if point.knobs["udp"] != "none" else 0
+    base = (192 + flows / 4) * 2**20 + max(0, nodes - len(("snd", "r1", "r2", "rcv"))) * _NODE_BYTES + udp
+    need = base + 1.6 * (sender + receiver + heads)
     return (int(need) // 2**22 + 1) * 2**22
 
 
@@ -65,7 +77,8 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
     ample = guest_memory_bytes(point)
     thresholds = (ample,) * 3 if most is None else thresholds_bytes(most)
     pages = " ".join(str(min(size // PAGE_BYTES, _MOST_MEMORY_PAGES)) for size in thresholds)
-    control = {"net.ipv4.tcp_congestion_control": point.knobs["cc"]}
+    control = {"net.ipv4.tcp_congestion_control": point.controls[0]}
+    both = {**control, **({"net.ipv4.tcp_ecn": "1"} if point.knobs["ecn"] == "on" else {})}
     receiver = {"net.ipv4.tcp_rmem": point.triple("rmem").sysctl()}
     scale = point.value("adv_win_scale")
     if scale is not None:
@@ -83,78 +96,132 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
         f"net.core.{name}": str(point.size(name) or memory.CORE_MAX_BYTES)
         for name in ("rmem_max", "wmem_max")
     }
+    sending = {flow.src for flow in traffic.flows(point)} | {p.sender for p in layout.plan(point).pairs}
+    receiving = {flow.dst for flow in traffic.flows(point)} | {p.receiver for p in layout.plan(point).pairs}
+    other = {
+        "send": {"net.ipv4.tcp_wmem": memory.DEFAULTS["wmem"].sysctl()},
+        "receive": {"net.ipv4.tcp_rmem": memory.DEFAULTS["rmem"].sysctl()},
+    }
     return {
         # set for the whole kernel, a congestion control is open to every namespace; else only a few are
         "": {"net.ipv4.tcp_mem": pages, **whole, **control},
-        "snd": {
-            **control,
-            **sender,
-            "net.ipv4.tcp_rmem": memory.DEFAULTS["rmem"].sysctl(),
+        **{
+            host: {
+                **both,
+                **(sender if host in sending else other["send"]),
+                **(receiver if host in receiving else other["receive"]),
+            }
+            for host in layout.plan(point).hosts
         },
-        "rcv": {**control, **receiver, "net.ipv4.tcp_wmem": memory.DEFAULTS["wmem"].sysctl()},
     }
 
 
 def topology(point: Point) -> dict[str, Any]:
     """Return the topology file, class and parameters."""
-    value = point.value
-    leaf = point.knobs["recipe"] == "leaf"
-    rtt_us = round(point.rtt_s * 1e6)
+    name = layout.shape(point)
     return {
-        "file": str(REPOSITORY / "topologies" / "path.py"),
-        "name": "PathTopo",
-        "params": {
-            "rate_bps": point.rate_bps,
-            "access_bps": None if leaf else access_bps(point.rate_bps),
-            "queue": point.queue,
-            "delay_out_s": (rtt_us - rtt_us // 2) / 1e6,
-            "delay_back_s": rtt_us // 2 / 1e6,
-            "jitter_s": value("jitter"),
-            "loss": value("loss"),
-            "duplicate": value("duplicate"),
-            "reorder": value("reorder"),
-            "mtu_bytes": point.mtu_bytes,
-            "offloads": point.offloads,
-            "recipe": point.knobs["recipe"],
-            "leaf_limit_packets": value("leaf_limit"),
-        },
+        "file": str(REPOSITORY / "topologies" / f"{name}.py"),
+        "name": name,
+        "params": layout.params(point),
     }
+
+
+def path_checks(point: Point) -> list[dict[str, Any]]:
+    """Return what is measured before the load: the RTT of every pair, the rate of every bottleneck once."""
+    jitter_s = float(PATH_KNOBS["jitter"].value(point.knobs["jitter"]))
+    packet_s = (point.mtu_bytes + 14) * 8 / point.rate_bps
+    found: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for pair in layout.plan(point).pairs:
+        fresh = not set(pair.bottlenecks) <= seen
+        seen |= set(pair.bottlenecks)
+        found.append(
+            {
+                "sender": pair.sender,
+                "receiver": pair.receiver,
+                "timeout_s": 1 + 2 * pair.rtt_s + 8 * jitter_s + 8 * packet_s,
+                "mtu_bytes": point.mtu_bytes,
+                "train_packets": pathcheck.train_packets(point) if fresh else 0,
+            }
+        )
+    return found
 
 
 def agent_spec(point: Point, *, teardown: bool) -> dict[str, Any]:
     """Return the whole specification. teardown: undo the network afterwards (a virtual kernel just ends)."""
-    jitter_s = float(PATH_KNOBS["jitter"].value(point.knobs["jitter"]))
-    packet_s = (point.mtu_bytes + 14) * 8 / point.rate_bps
-    timeout_s = 1 + 2 * point.rtt_s + 8 * jitter_s + 8 * packet_s
+    checks = path_checks(point)
     slack_s = _SETTLE_S if point.knobs["workload"] == "iperf3" else 0.0
     limit_s = point.duration_s + slack_s + (20 * point.rtt_s if slack_s else 0)
+    flows = traffic.flows(point)
+    drops: Loss = point.loss
     return {
         "topology": topology(point),
         "sysctls": sysctls(point),
         "workload": {
             "kind": point.knobs["workload"],
-            "sender": "snd",
-            "receiver": "rcv",
-            "flows": int(point.knobs["flows"]),
-            "bytes": point.value("bytes"),
-            "cc": point.knobs["cc"],
+            "flows": [_flow(point, flow) for flow in flows],
             "rcvbuf_bytes": point.size("rcvbuf"),
             "sndbuf_bytes": point.size("sndbuf"),
+            "request_bytes": point.size("request"),
+            "response_bytes": point.size("response"),
+            "think_ns": round(float(PATH_KNOBS["think"].value(point.knobs["think"])) * 1e9),
             "duration_s": point.duration_s,
             "limit_ns": round(limit_s * 1e9),
         },
+        "streams": _streams(point),
+        "changes": varying.commands(point),
+        "drops": [
+            {
+                "node": end.node,
+                "interface": end.interface,
+                "numbers": [int(number) for number in drops.numbers],
+            }
+            for end in (one for link in layout.plan(point).links for one in link.ends)
+            if drops.kind == "list" and "jitter_s" in end.egress
+        ],
         "probes": {
-            "sockets": ["snd", "rcv"],
-            "queues": ["r1"] if point.knobs["recipe"] == "separate" else ["snd"],
+            "sockets": list(dict.fromkeys(name for flow in flows for name in (flow.src, flow.dst))),
+            "queues": list(dict.fromkeys(name.rpartition("-")[0] for name in traffic.bottlenecks(point))),
             "interval_ns": max(1, round(interval_s(point) * 1e9)),
         },
-        "path_check": {
-            "sender": "snd",
-            "receiver": "rcv",
-            "timeout_s": timeout_s,
-            "mtu_bytes": point.mtu_bytes,
-            "train_packets": pathcheck.train_packets(point),
-        },
+        "path_check": checks,
         "teardown": teardown,
-        "virtual_limit_ns": round((limit_s + 120 + 20 * timeout_s + 40 * point.rtt_s) * 1e9),
+        "virtual_limit_ns": round(
+            (limit_s + 120 + sum(20 * one["timeout_s"] for one in checks) + 40 * max(point.rtts_s)) * 1e9
+        ),
     }
+
+
+def _flow(point: Point, flow: traffic.Flow) -> dict[str, Any]:
+    """Return a flow as a workload reads it; what it has not is left out."""
+    told: dict[str, Any] = {
+        "flow": flow.number,
+        "kind": flow.kind,
+        "src": flow.src,
+        "dst": flow.dst,
+        "cc": flow.cc,
+        "start_ns": round(flow.start_s * 1e9),
+        "bytes": flow.size_bytes,
+    }
+    if flow.stop_s is not None:
+        told["stop_ns"] = round(flow.stop_s * 1e9)
+    if flow.spells is not None:
+        told["spells_ns"] = [[round(a * 1e9), round(b * 1e9)] for a, b in flow.spells]
+    if len(set(point.controls)) > 1:
+        told["own_cc"] = True
+    return told
+
+
+def _streams(point: Point) -> list[dict[str, Any]]:
+    """Return the UDP streams: a flow of constant rate, and the latency probe."""
+    pair = layout.plan(point).pairs[0]
+    ends = {"src": pair.sender, "dst": pair.receiver}
+    found = []
+    gap_s, probe_s = traffic.udp_gap_s(point), PATH_KNOBS["probe"].value(point.knobs["probe"])
+    if gap_s is not None:
+        found.append(
+            {"kind": "udp", **ends, "gap_ns": max(1, round(gap_s * 1e9)), "ip_bytes": point.mtu_bytes}
+        )
+    if probe_s is not None:
+        found.append({"kind": "probe", **ends, "gap_ns": round(probe_s * 1e9), "ip_bytes": PROBE_BYTES})
+    return found

@@ -6,6 +6,7 @@
     RUN/points/<point>/samples.parquet
     RUN/points/<point>/queues.parquet
     RUN/points/<point>/limits.parquet
+    RUN/points/<point>/delays.parquet    where something was timed: a probe, UDP, requests
     RUN/points/<point>/outcome.json      what the agent reported: commands, sysctls, iperf3's JSON
 
 A point's folder appears by one rename, whole or not at all. Reading needs no
@@ -45,6 +46,7 @@ FILES = {
     "samples": "samples.parquet",
     "queues": "queues.parquet",
     "limits": "limits.parquet",
+    "delays": "delays.parquet",
 }
 MANIFEST = "manifest.json"
 REPORT = "report.html"

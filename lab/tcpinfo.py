@@ -177,6 +177,20 @@ def _decoder(fields: tuple[Field, ...]) -> list[tuple[str, int, struct.Struct, i
 _DECODERS = {kind: _decoder(fields) for kind, fields in _BLOCKS.items()}
 
 
+def decode_info(raw: bytes) -> dict[str, int | None]:
+    """Return the fields of a struct tcp_info, as getsockopt(TCP_INFO) gives it; a shorter one has fewer."""
+    return _block(_INET_DIAG_INFO, raw)
+
+
+def _block(kind: int, raw: bytes) -> dict[str, int | None]:
+    values: dict[str, int | None] = {}
+    for name, offset, unpack, none in _DECODERS[kind]:
+        if offset + unpack.size <= len(raw):
+            (value,) = unpack.unpack_from(raw, offset)
+            values[name] = None if value == none else value
+    return values
+
+
 class SocketSample(NamedTuple):
     """One socket at one instant: its ports, its congestion control and the fields it has."""
 
@@ -197,13 +211,8 @@ def decode(data: bytes) -> Iterator[SocketSample]:
         rqueue, wqueue = struct.unpack_from("=II", body, 56)
         values: dict[str, int | None] = {"idiag_rqueue": rqueue, "idiag_wqueue": wqueue}
         attrs = netlink.attributes(body, _MESSAGE_BYTES)
-        for block, decoder in _DECODERS.items():
-            raw = attrs.get(block)
-            if raw is None:
-                continue
-            for name, offset, unpack, none in decoder:
-                if offset + unpack.size <= len(raw):
-                    (value,) = unpack.unpack_from(raw, offset)
-                    values[name] = None if value == none else value
+        for block in _DECODERS:
+            if block in attrs:
+                values |= _block(block, attrs[block])
         cc = attrs.get(_CONG, b"").rstrip(b"\0").decode()
         yield SocketSample(local_port, remote_port, cc, values)

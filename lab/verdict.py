@@ -20,9 +20,9 @@ told apart here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,9 +79,21 @@ class Verdict:
     intervals: list[dict[str, Any]]
 
 
+class Way(NamedTuple):
+    """A flow's way: its base RTT, s, and the interfaces under study that its data cross."""
+
+    rtt_s: float
+    bottlenecks: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Load:
-    """What the records are judged against. Times from the start of the recording, s."""
+    """What the records are judged against. Times from the start of the recording, s.
+
+    rate_bps, rtt_s: of every flow, but for the RTTs of `ways`, by flow. Without
+    ways all queue rows are one bottleneck's. offered_bytes: what the bottleneck
+    could have sent by each instant; None for rate_bps throughout.
+    """
 
     rate_bps: float
     rtt_s: float
@@ -89,6 +101,8 @@ class Load:
     begin_s: float
     steady_s: float
     end_s: float
+    ways: Mapping[int, Way] = field(default_factory=dict)
+    offered_bytes: Callable[[Floats], Floats] | None = None
 
 
 def judge(samples: Sequence[Row], queues: Sequence[Row], load: Load) -> Verdict:
@@ -97,11 +111,16 @@ def judge(samples: Sequence[Row], queues: Sequence[Row], load: Load) -> Verdict:
     for row in samples:
         if row["end"] == "sender" and "tcpi_busy_time" in row:
             senders.setdefault(row["flow"], []).append(row)
-    stretch_s = max(load.rtt_s, LEAST_PACKETS * load.packet_bytes * 8 / load.rate_bps)
-    busy = _Bottleneck(queues, load.rate_bps, stretch_s)
+    crossed: dict[tuple[tuple[str, ...], float], _Bottlenecks] = {}
     intervals: list[dict[str, Any]] = []
     whole, steady = dict.fromkeys(LIMITS, 0.0), dict.fromkeys(LIMITS, 0.0)
     for flow, rows in sorted(senders.items()):
+        way = load.ways.get(flow, Way(load.rtt_s, ()))
+        stretch_s = max(way.rtt_s, LEAST_PACKETS * load.packet_bytes * 8 / load.rate_bps)
+        key = (way.bottlenecks, stretch_s)
+        if key not in crossed:
+            crossed[key] = _Bottlenecks(queues, way.bottlenecks, load, stretch_s)
+        busy = crossed[key]
         for one in _flow(rows, busy, stretch_s, load.begin_s, load.end_s):
             intervals.append({"flow": flow, **one})
             for limit in LIMITS:
@@ -113,19 +132,36 @@ def judge(samples: Sequence[Row], queues: Sequence[Row], load: Load) -> Verdict:
     return Verdict(limits.dominant(whole), shares, limits.dominant(steady), intervals)
 
 
-class _Bottleneck:
-    """When the bottleneck was busy, and when its queue dropped."""
+class _Bottlenecks:
+    """The bottlenecks on a flow's way: busy where one is, dropping where one does."""
 
-    def __init__(self, queues: Sequence[Row], rate_bps: float, stretch_s: float) -> None:
+    def __init__(self, queues: Sequence[Row], names: Sequence[str], load: Load, stretch_s: float) -> None:
+        each = [[row for row in queues if row["interface"] == name] for name in names] or [list(queues)]
+        self._each = [_Bottleneck(rows, load, stretch_s) for rows in each]
+
+    def busy(self, from_s: float, to_s: float) -> bool:
+        """Return whether one was busy in the middle of an interval."""
+        return any(one.busy(from_s, to_s) for one in self._each)
+
+    def dropped(self, from_s: float, to_s: float) -> bool:
+        """Return whether a queue dropped between two instants."""
+        return any(one.dropped(from_s, to_s) for one in self._each)
+
+
+class _Bottleneck:
+    """When one bottleneck was busy, and when its queue dropped."""
+
+    def __init__(self, queues: Sequence[Row], load: Load, stretch_s: float) -> None:
         self.t_s = _column(queues, "t_s")
         sent, self.drops = _column(queues, "bytes"), _column(queues, "drops")
         self._busy = np.zeros(max(len(self.t_s) - 1, 0), dtype=bool)
         if len(self.t_s) < 2:
             return
+        could = load.offered_bytes(self.t_s) if load.offered_bytes else self.t_s * load.rate_bps / 8
         ends = np.searchsorted(self.t_s, self.t_s + stretch_s - 1e-9)
         for start, end in enumerate(np.minimum(ends, len(self.t_s) - 1)):
-            span_s = self.t_s[end] - self.t_s[start]
-            if span_s > 0 and (sent[end] - sent[start]) * 8 >= BUSY_SHARE * rate_bps * span_s:
+            offered = could[end] - could[start]
+            if offered > 0 and sent[end] - sent[start] >= BUSY_SHARE * offered:
                 self._busy[start:end] = True
 
     def busy(self, from_s: float, to_s: float) -> bool:
@@ -144,7 +180,7 @@ def _column(rows: Sequence[Row], name: str) -> Floats:
 
 
 def _flow(
-    rows: Sequence[Row], busy: _Bottleneck, stretch_s: float, begin_s: float, end_s: float
+    rows: Sequence[Row], busy: _Bottlenecks, stretch_s: float, begin_s: float, end_s: float
 ) -> list[dict[str, Any]]:
     """Return the intervals of one flow with the seconds of each limit."""
     sender = _Sender(rows, stretch_s)
@@ -251,7 +287,7 @@ def _idle_s(sender: _Sender, begin_s: float, end_s: float) -> Floats:
 class _Cause:
     """What cut a congestion window last."""
 
-    def __init__(self, busy: _Bottleneck, stretch_s: float) -> None:
+    def __init__(self, busy: _Bottlenecks, stretch_s: float) -> None:
         self._busy, self._stretch_s = busy, stretch_s
         self._cause, self._again = HYSTART, 0
 

@@ -17,44 +17,38 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 LAYERS = (  # from the bottom up; what stands in one line does not import each other
     "errors netlink clock scratch",
-    "units command qdisc tcpinfo",
-    "memory kernels",
-    "steady",
+    "units command queues tcpinfo",
+    "qdisc values",
+    "memory kernels routes plans",
+    "steady losses changes loads",
     "knobs model doctor",
-    "schema",
-    "scenario",
+    "schema combination traces provenance",
+    "scenario layout",
+    "traffic",
+    "varying pathcheck setting",
+    "checks",
     "sweep expectations",
-    "setting pathcheck",
     "spec",
     "probes workloads",
     "agent",
     "engines",
-    "records store verdict explain",
-    "metrics",
+    "records store verdict explain measures statistics",
+    "metrics repeats",
+    "measured",
     "manifest report",
-    "point",
+    "point compare",
     "run",
-    "advise",
+    "advise trial",
+    "pytest_plugin",
     "cli",
     "__main__",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 
 PURE = {
-    *(
-        "errors",
-        "units",
-        "memory",
-        "knobs",
-        "model",
-        "netlink",
-        "qdisc",
-        "tcpinfo",
-        "schema",
-        "sweep",
-        "setting",
-        "steady",
-    ),
+    *("errors", "units", "values", "memory", "losses", "changes", "loads", "knobs", "routes"),
+    *("netlink", "qdisc", "queues", "tcpinfo", "schema", "plans", "model", "steady"),
+    *("combination", "layout", "traffic", "setting", "checks"),
 }
 PURE_LIBRARY = {
     *(
@@ -73,7 +67,7 @@ PURE_LIBRARY = {
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
 
 INSIDE = {"agent", "probes", "workloads"}
-INSIDE_MAY = INSIDE | {"netlink", "qdisc", "clock"}
+INSIDE_MAY = INSIDE | {"netlink", "qdisc", "queues", "plans", "clock"}
 
 
 def modules() -> dict[str, ast.Module]:
@@ -167,7 +161,7 @@ def test_chance_in_pure_modules_has_a_seed(name: str) -> None:
     assert all(call.args for call in made)
 
 
-BELOW_THE_MODEL = {"model", "steady", "memory", "units", "errors", "qdisc", "netlink"}
+BELOW_THE_MODEL = {"model", "steady", "memory", "units", "errors", "qdisc", "queues", "netlink"}
 
 
 @pytest.mark.parametrize("name", [name for name in NAMED if layer(name) == "model"])

@@ -11,6 +11,7 @@ from lab.knobs import PATH_KNOBS
 from lab.model.inputs import Release
 from lab.model.path import bdp_bytes, payload_share
 from lab.scenario import Scenario
+from lab.setting import model_faults
 from lab.sweep import Point
 
 PATH = ("rate", "rtt", "queue", "loss", "mtu", "flows")
@@ -54,12 +55,12 @@ class Ask:
     @property
     def rtt_s(self) -> float:
         """Base RTT, s."""
-        return float(PATH_KNOBS["rtt"].value(self.path["rtt"]))
+        return float(PATH_KNOBS["rtt"].value(self.path["rtt"])[0])
 
     @property
     def loss(self) -> float:
         """Random loss, a fraction."""
-        return float(PATH_KNOBS["loss"].value(self.path["loss"]))
+        return float(PATH_KNOBS["loss"].value(self.path["loss"]).share)
 
     @property
     def flows(self) -> int:
@@ -127,6 +128,7 @@ def path(texts: Mapping[str, str]) -> dict[str, str]:
         faults.append(f"rtt: {texts['rtt']!r} leaves nothing to size; a path needs an RTT, such as 1ms")
     if found.get("loss") == "100%":
         faults.append("loss: '100%' lets nothing through; take less, such as 1%")
+    faults += model_faults(found)
     if faults:
         raise SpecError(faults)
     return found

@@ -8,12 +8,14 @@ afterwards, so a new field costs no new run.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 SOCKETS = 1
 QUEUES = 2
+DELAYS = 3
+DELAY_KINDS = ("probe", "udp", "request")
 
-_HEADER = struct.Struct("<BBxxIq")
+_HEADER = struct.Struct("<BxHIq")
 
 
 def pack(kind: int, node: int, instant_ns: int, payload: bytes) -> bytes:
@@ -33,3 +35,21 @@ def unpack(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
             raise ValueError(f"frame of {length} bytes torn at byte {offset}")
         yield kind, node, instant_ns, data[offset : offset + length]
         offset += length
+
+
+_DELAYS_HEAD = struct.Struct("<Bxxxi")
+_DELAY = struct.Struct("<qq")
+
+
+def pack_delays(kind: str, flow: int, taken: Sequence[tuple[int, int]]) -> bytes:
+    """Return the payload of a frame of delays: (instant sent, time taken) each, ns."""
+    head = _DELAYS_HEAD.pack(DELAY_KINDS.index(kind), flow)
+    return head + b"".join(_DELAY.pack(*one) for one in taken)
+
+
+def unpack_delays(payload: bytes) -> tuple[str, int, list[tuple[int, int]]]:
+    """Return (kind, flow, [(sent, taken)]), ns; ValueError where the payload is torn."""
+    if len(payload) < _DELAYS_HEAD.size or (len(payload) - _DELAYS_HEAD.size) % _DELAY.size:
+        raise ValueError(f"delays of {len(payload)} bytes are torn")
+    kind, flow = _DELAYS_HEAD.unpack_from(payload)
+    return DELAY_KINDS[kind], flow, list(_DELAY.iter_unpack(payload[_DELAYS_HEAD.size :]))

@@ -27,18 +27,19 @@ _SECOND_NS = 10**9
 
 
 def load_topology(file: str, name: str) -> Any:
-    """Return the Topo class `name` from a topology file."""
+    """Return the Topo class of a topology file that Mininet knows as `name`."""
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return getattr(module, name)
+    return module.topos[name]
 
 
 WORKLOADS = {
     "bulk": ("lab.workloads.bulk", "Bulk"),
     "iperf3": ("lab.workloads.iperf3", "Iperf3"),
     "http": ("lab.workloads.http", "Http"),
+    "request": ("lab.workloads.request", "Request"),
 }
 
 
@@ -51,24 +52,40 @@ def make_workload(net: Any, spec: dict[str, Any]) -> Any:
 def run_point(spec: dict[str, Any], out: Path) -> None:
     """Run one point to its end; files appear in `out`."""
     from lab.agent import pathcheck, tuning  # noqa: PLC0415 (after the mounts)
+    from lab.agent.changer import Changer  # noqa: PLC0415
+    from lab.agent.drops import DropLists  # noqa: PLC0415
     from lab.agent.network import LabNet  # noqa: PLC0415
     from lab.agent.recorder import Recorder  # noqa: PLC0415
+    from lab.workloads.stream import Stream  # noqa: PLC0415
 
     clock.exact_timers()
     topology = load_topology(spec["topology"]["file"], spec["topology"]["name"])
     net = LabNet(topology(**spec["topology"]["params"]))
     try:
         tuned = tuning.apply(net, spec["sysctls"])
-        checked = pathcheck.measure(net, spec["path_check"])
+        checked = [pathcheck.measure(net, one) for one in spec["path_check"]]
         recorder = Recorder(net, spec["probes"])
+        drops = DropLists(net, spec["drops"])
+        changer = Changer(net, spec["changes"])
+        streams = [Stream(net, one) for one in spec["streams"]]
         workload = make_workload(net, spec["workload"])
         workload.prepare()
         start_ns = ((clock.now_ns() + _SECOND_NS // 10) // _SECOND_NS + 1) * _SECOND_NS
         clock.sleep_until_ns(start_ns)
+        end_ns = start_ns + spec["workload"]["limit_ns"]
+        drops.reset()
         recorder.start(start_ns)
-        workload.begin()
-        recorder.record(workload.finished, start_ns + spec["workload"]["limit_ns"])
+        changer.begin(start_ns)
+        for stream in streams:
+            stream.begin(start_ns, end_ns)
+        workload.begin(start_ns)
+        recorder.record(workload.finished, end_ns)
+        for stream in streams:
+            stream.end()
         workload.end()
+        changer.end()
+        for kind, flow, taken in [*getattr(workload, "delays", list)(), *(one.delays() for one in streams)]:
+            recorder.add_delays(kind, flow, taken)
         outcome = {
             "nodes": list(net.nameToNode),
             "interfaces": {
@@ -78,6 +95,7 @@ def run_point(spec: dict[str, Any], out: Path) -> None:
             "sysctls": tuned,
             "path": checked,
             "workload": workload.outcome(),
+            "dropped": drops.dropped(),
             "start_ns": start_ns,
             "end_ns": clock.now_ns(),
         }

@@ -28,11 +28,13 @@ from typing import Any, ClassVar
 from mininet.link import Intf, Link
 from mininet.net import Mininet
 from mininet.node import Node
+from mininet.topo import Topo
 from mininet.util import ensureRoot
 
-from lab import netlink, qdisc
+from lab import netlink, plans, qdisc
 from lab.agent import netns
 from lab.agent.ethtool import SEGMENTATION, Features
+from lab.plans.plan import End, Plan
 
 
 class NotAppliedError(RuntimeError):
@@ -245,6 +247,41 @@ def write_sysctl(name: str, value: str) -> None:
         got = file.read().split()
     if got != value.split():
         raise NotAppliedError(f"{name}: wanted {value}, reads back as {' '.join(got)}")
+
+
+class PlannedTopo(Topo):
+    """A Mininet topology that is built from a plan: `lab.plans` has its shape, this makes nodes and links."""
+
+    shape = "path"
+
+    def build(self, **params: Any) -> None:
+        """Add every node and link of the plan; `params` are those of the shape."""
+        plan = plans.make(self.shape, params)
+        routes = plan.routes()
+        for name in plan.hosts:
+            self.addHost(name, cls=LabNode, routes=routes[name])
+        for name in plan.routers:
+            self.addHost(name, cls=LabNode, router=True, routes=routes[name])
+        for link in plan.links:
+            group = f"{link.number >> 8:02x}:{link.number & 255:02x}"
+            self.addLink(
+                link.left.node,
+                link.right.node,
+                cls=LabLink,
+                addr1=f"02:00:00:{group}:01",
+                addr2=f"02:00:00:{group}:02",
+                params1=_params(plan, link.left),
+                params2=_params(plan, link.right),
+            )
+
+
+def _params(plan: Plan, end: End) -> dict[str, Any]:
+    return {
+        "ip": f"{end.address}/24",
+        "mtu_bytes": plan.mtu_bytes,
+        "offloads": plan.offloads,
+        "egress": end.egress,
+    }
 
 
 class LabNet(Mininet):

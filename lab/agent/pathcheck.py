@@ -42,14 +42,14 @@ def _stamped(sock: socket.socket) -> tuple[bytes, int] | None:
 def measure(net: Any, spec: dict[str, Any]) -> dict[str, Any]:
     """Return `rtts_s` (answered pings), `train` ([number, ns] of each arrival), `train_sent_ns`.
 
-    spec: `sender`, `receiver`, `timeout_s`, `mtu_bytes`, `train_packets`.
+    spec: `sender`, `receiver`, `timeout_s`, `mtu_bytes`, `train_packets` (0: no train, None).
     train_sent_ns: how long it took to hand the train over; a sender slower than
     the link measures itself.
     """
     sender, receiver = net[spec["sender"]], net[spec["receiver"]]
     rtts = _pings(sender, receiver.IP(), spec["timeout_s"])  # first: a train leaves the shapers in debt
     own = min(_pings(sender, sender.IP(), spec["timeout_s"]))  # what asking costs, without a path
-    train, sent_ns = _train(sender, receiver, spec)
+    train, sent_ns = _train(sender, receiver, spec) if spec["train_packets"] else (None, 0)
     return {"rtts_s": [rtt - own for rtt in rtts], "train": train, "train_sent_ns": sent_ns}
 
 

@@ -59,6 +59,10 @@ class Recorder:
         for kind, node, probe in probes:
             self._frames.append(frames.pack(kind, node, instant_ns, probe.read()))
 
+    def add_delays(self, kind: str, flow: int, taken: list[tuple[int, int]]) -> None:
+        """Keep what a workload or a stream timed by itself, see `frames.pack_delays`."""
+        self._frames.append(frames.pack(frames.DELAYS, 0, 0, frames.pack_delays(kind, flow, taken)))
+
     def frames(self) -> bytes:
         """Return everything recorded."""
         return b"".join(self._frames)

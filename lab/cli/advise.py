@@ -17,10 +17,11 @@ from lab.cli import output
 from lab.cli.progress import Progress
 from lab.cli.run import DEFAULT_RESULTS, whole_number
 from lab.engines.base import ENGINES
-from lab.errors import StoreError, UserError
+from lab.errors import SpecError, StoreError, UserError
 from lab.kernels import find_kernel
 from lab.knobs import PATH_KNOBS
 from lab.model.inputs import Release
+from lab.setting import model_faults
 from lab.store import RunFolder
 
 PAGE = "advice.html"
@@ -109,7 +110,11 @@ def _words(text: str, flag: str, knob: str) -> list[str]:
         raise UserError(
             f"{flag} {text!r}: an empty name; write one or several, such as {PATH_KNOBS[knob].default}"
         )
-    return list(dict.fromkeys(PATH_KNOBS[knob].canonical(part) for part in parts))
+    found = list(dict.fromkeys(PATH_KNOBS[knob].canonical(part) for part in parts))
+    faults = [fault for text in found for fault in model_faults({knob: text})]
+    if faults:
+        raise SpecError(faults)
+    return found
 
 
 def _command(ask: Ask, arguments: argparse.Namespace) -> str:

@@ -1,7 +1,7 @@
 """The command's words, and the one place that turns errors into exit codes.
 
 0  all points done and all expectations met
-1  some point failed, or an expectation was not met
+1  some point failed, an expectation was not met, or a stated tolerance was passed
 2  the input cannot be run
 3  the machine lacks something
 130  interrupted; what was done is kept
@@ -25,6 +25,8 @@ COMMANDS = {  # word: (module that has `add_arguments` and `run`, one line of he
     "show": ("lab.cli.show", "print a run as a table, JSON or CSV"),
     "why": ("lab.cli.why", "say what limited each point, by the model and by its records"),
     "report": ("lab.cli.report", "write a run as one self-contained HTML page"),
+    "compare": ("lab.cli.compare", "compare runs point by point; exit 1 where a tolerance is passed"),
+    "trace": ("lab.cli.trace", "make, check and convert traces of a link's rate"),
     "predict": ("lab.cli.predict", "say what a path should give, without running anything"),
     "advise": ("lab.cli.advise", "find the socket buffers that fill a path, and write them as sysctl files"),
     "kernel": ("lab.cli.kernel", "build and list the lab's kernels"),

@@ -7,14 +7,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lab import sweep, units
+from lab import checks, sweep, units
 from lab.cli import output
 from lab.errors import SpecError, UnitError
 from lab.knobs import PATH_KNOBS
 from lab.model import inputs, windows
 from lab.model.limits import words
 from lab.model.predict import Prediction, predict
-from lab.setting import setting
+from lab.setting import model_faults, setting
 
 _REQUIRED = ("rate", "rtt")
 _KNOBS = (
@@ -84,7 +84,8 @@ def _point(texts: Mapping[str, str]) -> sweep.Point:
     if knobs["rtt"] == "0s":
         faults.append(f"rtt: {texts['rtt']!r} leaves nothing to predict; a path needs an RTT, such as 1ms")
     point = sweep.Point(knobs, "virtual", 1)
-    if faults := faults or sweep.check_point(point):
+    faults += model_faults(knobs)
+    if faults := faults or checks.check_point(point):
         raise SpecError(faults)
     return point
 

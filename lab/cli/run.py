@@ -15,6 +15,7 @@ from lab.cli.progress import Progress
 from lab.engines.base import ENGINES
 from lab.errors import UserError
 from lab.kernels import find_kernel
+from lab.kernels.controls import require_controls
 from lab.model.inputs import Release
 from lab.point import Limits, notes
 from lab.store import MANIFEST, RunFolder
@@ -105,6 +106,10 @@ def run(arguments: argparse.Namespace) -> int:
     scenario = loaded.scenario.with_preset(presets[0])
     points = sweep.points(scenario, settings, engine=arguments.engine, seeds=range(seed, seed + repeat))
     kernels = {name: find_kernel(name) for name in dict.fromkeys(p.knobs["kernel"] for p in points)}
+    require_controls(
+        {name: {cc for p in points if p.knobs["kernel"] == name for cc in p.controls} for name in kernels},
+        kernels,
+    )
     engine = importlib.import_module(ENGINES[arguments.engine]).make()
 
     name = f"{scenario.name}-{presets[0]}" if presets[0] else scenario.name

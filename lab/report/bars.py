@@ -67,8 +67,12 @@ def draw(stored: Stored) -> Drawn:
         ),
         bargap=0.4,
     )
-    figure = go.Figure([bars, steady, predicted], layout)
-    caption = "Bars are goodput over the whole load, diamonds the steady part, upright marks the prediction."
+    caption = "Bars are goodput over the whole load, diamonds the steady part."
+    traces = [bars, steady]
+    if any(entry.number("predicted_goodput_bps") is not None for entry in shown):
+        traces.append(predicted)
+        caption = f"{caption.removesuffix('.')}, upright marks the prediction."
+    figure = go.Figure(traces, layout)
     if len(shown) < len(entries):
         caption += f" The first {len(shown)} of {len(entries)} points."
     narrow = with_legend(figure, _BELOW_PX)

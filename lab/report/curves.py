@@ -1,39 +1,44 @@
-"""What a figure shows: which points, in which curves, against which axis, and the model beside them.
+"""What a figure of curves shows: which points, in which curves, along which axis, and the model beside them.
 
 Points are joined only where they differ in nothing but the figure's own knobs
-and the seed. No plotting here; `lab.report.figures` draws.
+and the seed. No plotting here; `lab.report.lines` draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
-from typing import Any
 
 import numpy as np
 
-from lab.knobs import PATH_KNOBS
 from lab.model.path import payload_share
-from lab.report import axes, knee, predicted
+from lab.report import axes, choice, columns, knee, predicted, spread, style, theory
+from lab.report.asked import asked
 from lab.report.axes import Axis
+from lab.report.columns import Scale
 from lab.report.predicted import GRID_STEPS, Line
+from lab.report.spread import Spread
 from lab.report.stored import Entry, Stored, varying
-from lab.schema import POINT_COLUMNS
+from lab.report.theory import Theory
+from lab.scenario import Figure
 
 GOODPUTS = ("goodput_bps", "steady_goodput_bps")
 
-_UNITS = {"bit/s": (1e6, "Mbit/s"), "bytes": (float(axes.MIB), "MiB")}
-_Y_TITLES = {"goodput_bps": "Goodput, whole load", "steady_goodput_bps": "Goodput, steady part"}
-_COLUMNS = {column.name: column for column in POINT_COLUMNS}
+_LOG_SPAN = 10.0
+"""A ratio that spans more than this has a logarithmic axis, and a goodput with a theory of loss."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points that are joined. prediction, outdated: see `lab.report.predicted`; knee: one of the points."""
+    """Points that are joined.
+
+    at: {position: what its seeds come to}, in the column's unit. prediction,
+    outdated: see `lab.report.predicted`; knee: one of the points.
+    """
 
     name: str
     entries: tuple[Entry, ...]
+    at: Mapping[float | str, Spread]
     prediction: Line
     outdated: bool
     knee: Entry | None
@@ -44,48 +49,55 @@ class Plot:
     """One figure against a knob. All numbers in the units of its axes.
 
     fixed: knobs that vary in the run and not in this figure; left_out: points
-    with other values of them. link, bdp: reference lines, None where there is no one value.
+    with other values of them. link, bdp: reference lines, None where there is no
+    one value. log: whether the vertical axis is logarithmic. of_cc: whether each
+    curve is a congestion control, which has its own colour.
     """
 
     title: str
     axis: Axis
     y: str
-    y_title: str
-    y_factor: float
+    scale: Scale
     curves: tuple[Curve, ...]
     fixed: Mapping[str, str]
     left_out: int
     link: tuple[tuple[float | str, float], ...]
     bdp: float | None
+    theories: tuple[Theory, ...] = ()
+    log: bool = False
+    of_cc: bool = False
 
+    def colour(self, place: int) -> str:
+        """Return the colour of the nth curve."""
+        if self.of_cc:
+            return style.colours([curve.name for curve in self.curves])[self.curves[place].name]
+        return style.colour(place)
 
-def y_scale(column: str) -> tuple[float, str]:
-    """Return (factor, title with unit) of a column as an axis. KeyError for one that is no number."""
-    known = _COLUMNS[column]
-    if known.kind not in ("int", "float"):
-        raise KeyError(column)
-    factor, unit = _UNITS.get(known.unit, (1.0, known.unit))
-    title = _Y_TITLES.get(column, known.meaning[:1].upper() + known.meaning[1:])
-    return factor, f"{title} ({unit})" if unit else title
+    def value(self, entry: Entry) -> float:
+        """Return what a point shows, in the axis's unit."""
+        return (columns.number(entry.row, self.y) or 0.0) / self.scale.factor
 
 
 def plots(stored: Stored) -> list[Plot]:
-    """Return the scenario's figures that this run has something to show in."""
-    found = [_plot(figure, stored) for figure in stored.manifest.get("figures", ())]
-    return [plot for plot in found if plot is not None]
+    """Return the scenario's figures of curves that this run has something to show in."""
+    figures = [asked(told) for told in stored.manifest.get("figures", ())]
+    found = [plot(figure, stored) for figure in figures if figure.kind == "curve"]
+    return [one for one in found if one is not None]
 
 
-def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
-    x, y = str(figure["x"]), str(figure["y"])
-    by = [str(name) for name in figure["by"] if name != x]
-    try:
-        factor, title = y_scale(y)
-    except KeyError:
-        return None
-    candidates = [entry for entry in stored.done if x in entry.knobs and entry.number(y) is not None]
-    others = [name for name in varying(candidates) if name not in (x, *by)]
-    chosen = _most_common(candidates, others, x)
+def plot(figure: Figure, stored: Stored) -> Plot | None:
+    """Return what a figure of curves shows; None where this run has nothing to show in it."""
+    x, y = figure.x, figure.y
+    by = [name for name in figure.by if name != x]
+    candidates = [e for e in stored.done if x in e.knobs and columns.number(e.row, y) is not None]
+    picked = choice.choose(candidates, [x], by)
+    chosen = picked.entries
     if len({entry.knobs[x] for entry in chosen}) < 2:
+        return None
+    values = [columns.number(entry.row, y) or 0.0 for entry in chosen]
+    try:
+        scale = columns.scale(y, values)
+    except KeyError:
         return None
     axis = axes.build(x, chosen)
     forms = {entry.id: axes.form(x, entry) for entry in chosen}
@@ -94,7 +106,7 @@ def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
     groups: dict[tuple[str, ...], list[Entry]] = {}
     names = [name for name in by if name in varying(chosen)]
     for entry in chosen:
-        words = [entry.knobs[name] for name in names]
+        words = [entry.knobs.get(name, "") for name in names]
         if split:  # the default is autotuned too
             words.append(forms[entry.id].replace("default", "autotuned"))
         groups.setdefault(tuple(words), []).append(entry)
@@ -103,30 +115,32 @@ def _plot(figure: Mapping[str, Any], stored: Stored) -> Plot | None:
     curves = []
     for group, members in groups.items():
         members.sort(key=lambda entry: _rank(axis, entry))
-        line, outdated = predicted.curve(y, members, axis, engine, factor)
-        bent = _knee(members, axis, y) if y in GOODPUTS and x in axes.MEMORY else None
-        curves.append(Curve(_name(keys, group), tuple(members), line, outdated, bent))
+        at = {
+            position: spread.of([columns.number(entry.row, y) or 0.0 for entry in its])
+            for position, its in at_positions(members, axis).items()
+        }
+        line, outdated = predicted.curve(y, members, axis, engine, scale.factor)
+        bent = _knee(members, at, axis) if y in GOODPUTS and x in axes.MEMORY else None
+        curves.append(Curve(choice.name(keys, group), tuple(members), at, line, outdated, bent))
     bdps = {entry.number("bdp_bytes") for entry in chosen}
     bdp = bdps.pop() if x in axes.MEMORY and len(bdps) == 1 and axis.numeric else None
+    theories = theory.of(figure.theory, axis, y, chosen, scale.factor)
+    sloped = figure.theory in theory.OF_LOSS and bool(theories)
+    log = columns.wide(values, _LOG_SPAN) if sloped or scale.ratio else scale.less and columns.wide(values)
     return Plot(
-        title=str(figure["title"]),
+        title=figure.title,
         axis=axis,
         y=y,
-        y_title=title,
-        y_factor=factor,
+        scale=scale,
         curves=tuple(curves),
-        fixed={name: chosen[0].knobs.get(name, "") for name in others},
-        left_out=len(candidates) - len(chosen),
-        link=_link(chosen, axis, factor) if y in GOODPUTS else (),
+        fixed=picked.fixed,
+        left_out=picked.left_out,
+        link=_link(chosen, axis, scale.factor) if y in GOODPUTS else (),
         bdp=bdp / axes.MIB if bdp else None,
+        theories=theories,
+        log=log,
+        of_cc=keys == ["cc"] and len(groups) <= len(style.COLOURS),
     )
-
-
-def _name(keys: Sequence[str], words: Sequence[str]) -> str:
-    """Return the name of a curve: "cubic, kernel 6.1, adv_win_scale 2". A knob at `default` goes unsaid."""
-    parts = [word if key == "cc" else f"{key} {word}" for key, word in zip(keys, words, strict=True)]
-    said = [part for part, word in zip(parts, words, strict=True) if word != "default"]
-    return ", ".join(said or parts) or "measured"
 
 
 def at_positions(entries: Sequence[Entry], axis: Axis) -> dict[float | str, list[Entry]]:
@@ -137,23 +151,11 @@ def at_positions(entries: Sequence[Entry], axis: Axis) -> dict[float | str, list
     return found
 
 
-def _knee(entries: Sequence[Entry], axis: Axis, y: str) -> Entry | None:
+def _knee(entries: Sequence[Entry], at: Mapping[float | str, Spread], axis: Axis) -> Entry | None:
     if not axis.numeric:
         return None
-    at = {float(position): members for position, members in at_positions(entries, axis).items()}
-    values = {place: median(entry.number(y) or 0.0 for entry in members) for place, members in at.items()}
-    found = knee.find(values)
-    return None if found is None else at[found][0]
-
-
-def _most_common(entries: Sequence[Entry], others: Sequence[str], x: str) -> list[Entry]:
-    """Return the points that share values of `others`: those with most values of x, then most points."""
-    groups: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in entries:
-        groups.setdefault(tuple(entry.knobs.get(name, "") for name in others), []).append(entry)
-    if not groups:
-        return []
-    return max(groups.values(), key=lambda members: (len({e.knobs[x] for e in members}), len(members)))
+    found = knee.find({float(position): its.mean for position, its in at.items()})
+    return None if found is None else at_positions(entries, axis)[found][0]
 
 
 def _rank(axis: Axis, entry: Entry) -> float:
@@ -190,10 +192,4 @@ def _link(entries: Sequence[Entry], axis: Axis, factor: float) -> tuple[tuple[fl
 
 def knob_value(name: str, text: str) -> float | None:
     """Return a knob's value as a number to sort by, None where it has none."""
-    if name in axes.MEMORY:
-        return axes.measure(name, Entry("", 0, {name: text}, None))
-    try:
-        value = PATH_KNOBS[name].value(text)
-    except (KeyError, ValueError):
-        return None
-    return float(value) if isinstance(value, int | float) else None
+    return axes.measure(name, Entry("", 0, {name: text}, None))

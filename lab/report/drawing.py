@@ -71,6 +71,9 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
     rate, rtt = entry.number("measured_rate_bps"), entry.number("rtt_s")
     asked_rate, asked_rtt = entry.number("rate_bps"), entry.number("configured_rtt_s")
     asked_queue, limit = entry.knobs.get("queue", ""), _queue(entry)
+    asked_rtts = _number(asked_rtt, 1e3, "ms")
+    if "+" in entry.knobs.get("rtt", ""):  # in turn, so their mean alone would say little
+        asked_rtts = f"{entry.knobs['rtt']}, a mean of {asked_rtts},"
     if _is_leaf(entry):
         queue = f"{limit}, shared with what is on its way"
         recipe = "leaf: one netem under the sender's own htb is delay line and queue"
@@ -79,7 +82,7 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
         recipe = "separate: rate and queue on one router, the delay on the next hop"
     return [
         ("Rate", f"{human_rate(asked_rate)} asked for, {_measured(rate, 1e-6, 'Mbit/s')} before the load"),
-        ("RTT", f"{_number(asked_rtt, 1e3, 'ms')} asked for, {_measured(rtt, 1e3, 'ms')} before the load"),
+        ("RTT", f"{asked_rtts} asked for, {_measured(rtt, 1e3, 'ms')} before the load"),
         ("BDP", human_size(entry.number("bdp_bytes"))),
         ("Queue", queue),
         ("Loss", entry.knobs.get("loss", "")),

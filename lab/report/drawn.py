@@ -32,19 +32,18 @@ class Drawn:
     narrow: dict[str, Any]
 
 
-def hover(entry: Entry, stored: Stored, heading: str = "") -> str:
-    """Return what pointing at a point's mark says, as plotly writes lines."""
-    goodput, steady, predicted = (
-        human_rate(entry.number(name))
-        for name in ("goodput_bps", "steady_goodput_bps", "predicted_goodput_bps")
-    )
+def hover(entry: Entry, stored: Stored, heading: str = "", said: str = "") -> str:
+    """Return what pointing at a point's mark says, as plotly writes lines. said: what the mark shows."""
+    goodput, steady = (human_rate(entry.number(name)) for name in ("goodput_bps", "steady_goodput_bps"))
+    predicted = entry.number("predicted_goodput_bps")
     limit = words(entry.text("limit_predicted")) or "no limit known"
     measured = limits.named(entry.text("limit_measured"), entry.shares("limit_shares"))
     lines = [
         f"<b>{style.plain(heading)}</b>" if heading else "",
+        style.plain(said),
         style.plain(stored.label(entry)),
         f"goodput {goodput}, steady {steady}",
-        f"predicted {predicted} ({style.plain(limit)})",
+        f"predicted {human_rate(predicted)} ({style.plain(limit)})" if predicted is not None else "",
         f"measured {style.plain(measured)}" if measured else "",
         f"point {style.plain(entry.id)}",
     ]
@@ -62,6 +61,7 @@ def with_legend(figure: go.Figure, below_px: int) -> dict[str, Any]:
         margin_b=below_px + wide,
         legend={
             "orientation": "h",
+            "tracegroupgap": 0,
             "yref": "container",
             "y": 0,
             "yanchor": "bottom",

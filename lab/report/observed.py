@@ -22,7 +22,8 @@ class Observed:
     window: most that a receiver advertised to a flow; inflight: mean of the
     steady part, all flows; flow_inflight: most of one flow; sndbuf, queued: of
     a flow's send buffer, its largest size and what was most in use of it,
-    overhead included; backlog: of the bottleneck, mean of the steady part.
+    overhead included; backlog: of the bottleneck, mean of the steady part; of
+    several the longest.
     """
 
     window_bytes: float | None = None
@@ -43,7 +44,12 @@ def observe(entry: Entry, samples: Sequence[Row], queues: Sequence[Row], begin_s
             by_flow.setdefault(row["flow"], []).append(row)
     flows = [Columns(rows) for rows in by_flow.values()]
     inflight = [_mean(flow["t_s"], SENDER_COLUMNS["inflight_bytes"](flow), part) for flow in flows]
-    bottleneck = Columns([row for row in queues if row["bottleneck"]])
+    interfaces: dict[tuple[str, str], list[Row]] = {}
+    for row in queues:
+        if row["bottleneck"]:
+            interfaces.setdefault((row["node"], row["interface"]), []).append(row)
+    waiting = [Columns(rows) for rows in interfaces.values()]
+    backlogs = [_mean(its["t_s"], its["backlog_bytes"], part) for its in waiting]
     known = [mean for mean in inflight if mean is not None]
     return Observed(
         window_bytes=_most(flows, "rwnd_bytes"),
@@ -51,7 +57,7 @@ def observe(entry: Entry, samples: Sequence[Row], queues: Sequence[Row], begin_s
         flow_inflight_bytes=_most(flows, "inflight_bytes"),
         sndbuf_bytes=_most(flows, "sndbuf_bytes"),
         queued_bytes=_most(flows, "queued_bytes"),
-        backlog_bytes=_mean(bottleneck["t_s"], bottleneck["backlog_bytes"], part),
+        backlog_bytes=max((mean for mean in backlogs if mean is not None), default=None),
     )
 
 

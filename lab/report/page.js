@@ -134,7 +134,8 @@
   for (const element of document.querySelectorAll("[data-figure]")) {
     draw(element, figures[Number(element.dataset.figure)]).then(() => {
       element.on("plotly_click", (event) => {
-        const id = event.points[0].customdata;
+        const [mark] = event.points;
+        const id = mark.customdata ?? mark.data?.meta; // of a line over time all marks lead to one point
         if (id) chooseAndGo(id);
       });
     });

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,9 @@ from lab.report.points import PointPart
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTH_PX = 1000
 SCALE = 2
-TITLE_PX = 52
+TITLE_PX, LINE_PX = 30, 17
+"""Above a figure: its title, and each line of the words under it."""
+_LINE_CHARACTERS = 150
 
 
 def find_browser() -> str:
@@ -46,14 +49,10 @@ def write(drawn: Sequence[Drawn], points: Sequence[PointPart], directory: Path, 
         raise StoreError(
             f"{directory}: cannot be made ({refused.strerror}); name another folder"
         ) from refused
-    jobs = [
-        {
-            "fig": _titled(figure, title, words),
-            "path": str(directory / f"{name}.png"),
-            "opts": _options(figure),
-        }
-        for name, title, words, figure in titled
-    ]
+    jobs = []
+    for name, title, words, figure in titled:
+        whole = _titled(figure, title, words)
+        jobs.append({"fig": whole, "path": str(directory / f"{name}.png"), "opts": _options(whole)})
     if jobs:
         _draw(jobs, browser)
     return [Path(job["path"]) for job in jobs]
@@ -66,19 +65,21 @@ def slug(text: str) -> str:
 
 def _titled(figure: go.Figure, title: str, words: str) -> go.Figure:
     copy = go.Figure(figure)
+    lines = textwrap.wrap(words, _LINE_CHARACTERS)
+    above = TITLE_PX + LINE_PX * len(lines)
     copy.update_layout(
         title={
             "text": style.plain(title),
             "font": {"size": 17},
-            "subtitle": {"text": style.plain(words), "font": {"size": 12}},
+            "subtitle": {"text": "<br>".join(style.plain(line) for line in lines), "font": {"size": 12}},
             "x": 0.01,
             "xanchor": "left",
             "y": 1,
             "yanchor": "top",
             "pad": {"t": 14},
         },
-        margin={"t": figure.layout.margin.t + TITLE_PX},
-        height=figure.layout.height + TITLE_PX,
+        margin={"t": figure.layout.margin.t + above},
+        height=figure.layout.height + above,
         paper_bgcolor="white",
         plot_bgcolor="white",
     )
@@ -86,7 +87,7 @@ def _titled(figure: go.Figure, title: str, words: str) -> go.Figure:
 
 
 def _options(figure: go.Figure) -> dict[str, Any]:
-    return {"format": "png", "width": WIDTH_PX, "height": figure.layout.height + TITLE_PX, "scale": SCALE}
+    return {"format": "png", "width": WIDTH_PX, "height": figure.layout.height, "scale": SCALE}
 
 
 def _draw(jobs: list[dict[str, Any]], browser: str) -> None:

@@ -64,8 +64,10 @@ def _evenly(entries: Sequence[Entry], most: int) -> list[Entry]:
 
 
 def _part(stored: Stored, entry: Entry) -> PointPart:
-    samples, queues = (stored.folder.rows(table, [entry.id]) for table in ("samples", "queues"))
-    rows, limited = series.read(samples, queues), band.read(stored.folder.rows("limits", [entry.id]))
+    samples, queues, flows, delays, limits = (
+        stored.rows(table, entry) for table in ("samples", "queues", "flows", "delays", "limits")
+    )
+    rows, limited = series.read(samples, queues, flows, delays), band.read(limits)
     figure, narrow = stack.draw(panels.build(entry, rows, limited))
     label = stored.label(entry)
     return PointPart(

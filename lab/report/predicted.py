@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lab.combination import Point
 from lab.errors import UnitError
 from lab.model.inputs import Release, Setting
 from lab.model.predict import Prediction, predict
@@ -16,7 +17,6 @@ from lab.report import axes
 from lab.report.axes import Axis
 from lab.report.stored import Entry
 from lab.setting import setting
-from lab.sweep import Point
 
 GRID_STEPS = 160
 LOSSY_GRID_STEPS = 40
@@ -56,7 +56,7 @@ def curve(y: str, entries: Sequence[Entry], axis: Axis, engine: str, factor: flo
     known = {axis.positions[name]: value / factor for name, value in stored.items() if value is not None}
     coarse: Line = tuple(known.items())
     release = _release(entries[0])
-    if not axis.numeric or not known or release is None:
+    if not axis.numeric or not known or release is None or None in stored.values():
         return Predicted(coarse, False)
     try:
         points = [entry.point(engine) for entry in entries]
@@ -64,8 +64,8 @@ def curve(y: str, entries: Sequence[Entry], axis: Axis, engine: str, factor: flo
     except UnitError:
         return Predicted(coarse, True)  # a value that today's knobs refuse
     for entry, its in zip(entries, settings, strict=True):
-        told, now = stored[entry.id], _value(predict(its), column)
-        if told is None or abs(now - told) > _SAME * told:
+        told, now = stored[entry.id] or 0.0, _value(predict(its), column)
+        if abs(now - told) > _SAME * told:
             return Predicted(coarse, True)
     own = [_at(points[0], axis.knob, point.knobs[axis.knob], release) for point in points]
     if own != settings:
@@ -93,10 +93,15 @@ def _fine(
     own = {float(position): value for position, value in known.items() if position != axis.zero_at}
     lossy = axis.knob == "loss" or base.knobs["loss"] != "0%"
     steps = LOSSY_GRID_STEPS if lossy else GRID_STEPS
-    for position in sorted({*np.geomspace(low, axis.range[1], steps).tolist(), *own}):
+    between = np.geomspace(low, axis.range[1], steps)
+    if axis.knob in axes.COUNTED:
+        between = between.round()
+    for position in sorted({*between[between >= low].tolist(), *own}):
         value = own.get(position)
         if value is None:
-            text = _text(axis.knob, position * axis.factor, fixed=fixed)
+            text = axis.text(position)
+            if axis.knob in axes.MEMORY and not fixed:
+                text = f"max={text}"
             its = _at(base, axis.knob, text, release)
             value = math.nan if its is None else _value(predict(its), column) / factor
         if math.isfinite(value):
@@ -113,19 +118,6 @@ def _at(base: Point, knob: str, text: str, release: Release) -> Setting | None:
         return setting(replace(base, knobs={**base.knobs, knob: text}), release)
     except UnitError:
         return None
-
-
-def _text(knob: str, value: float, *, fixed: bool) -> str:
-    """Return a value in the lab's unit as the knob is written."""
-    whole = f"{round(value)}B"
-    return {
-        "rmem": whole if fixed else f"max={whole}",
-        "wmem": whole if fixed else f"max={whole}",
-        "queue": whole,
-        "rate": f"{value:.0f}bit",
-        "rtt": f"{value:.9f}s",
-        "loss": f"{value * 100:.12f}%",
-    }[knob]
 
 
 def _value(prediction: Prediction, column: str) -> float:

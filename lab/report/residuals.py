@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import median
+from statistics import fmean
 from typing import Any
 
 import plotly.graph_objects as go
@@ -32,31 +32,31 @@ def residual(entry: Entry, y: str) -> float | None:
 
 def add(figure: go.Figure, plot: Plot, stored: Stored) -> bool:
     """Add the panel where any point has a prediction; return whether one has."""
-    found = [(place, curve, at) for place, curve in enumerate(plot.curves) if (at := _at(plot, curve))]
+    found = [(place, at) for place, curve in enumerate(plot.curves) if (at := _at(plot, curve))]
     if not found:
         return False
-    furthest = max(abs(value) for _, _, at in found for value, _ in at.values())
+    furthest = max(abs(value) for _, at in found for value, _ in at.values())
     reach = min(MOST_RANGE, max(LEAST_RANGE, 1.15 * furthest))
-    for place, curve, at in found:
-        figure.add_trace(_trace(curve, at, place, reach, stored))
+    for place, at in found:
+        figure.add_trace(_trace(plot, at, place, reach, stored))
     _make_room(figure, reach)
     return True
 
 
 def _at(plot: Plot, curve: Curve) -> dict[float | str, tuple[float, Entry]]:
-    """Return {position: (residual, a point)}: the median where there are several seeds."""
+    """Return {position: (residual, a point)}: the mean where there are several seeds."""
     found = {}
     for position, members in at_positions(curve.entries, plot.axis).items():
         known = [value for value in (residual(entry, plot.y) for entry in members) if value is not None]
         if known:
-            found[position] = (median(known), members[0])
+            found[position] = (fmean(known), members[0])
     return found
 
 
 def _trace(
-    curve: Curve, at: dict[float | str, tuple[float, Entry]], place: int, reach: float, stored: Stored
+    plot: Plot, at: dict[float | str, tuple[float, Entry]], place: int, reach: float, stored: Stored
 ) -> go.Scatter:
-    colour = style.colour(place)
+    colour, curve = plot.colour(place), plot.curves[place]
     return go.Scatter(
         x=list(at),
         y=[max(-reach, min(reach, value)) for value, _ in at.values()],

@@ -7,18 +7,24 @@ as tcp_packets_in_flight() in include/net/tcp.h, times the sender's MSS.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lab.traffic import LASTING, REVERSE
+
 MOST_SAMPLES = 400
 """Samples drawn of a flow; of more, every nth."""
 
 MOST_FLOWS = 8
-"""Flows drawn one by one; more are drawn as one."""
+"""Flows drawn one by one; more are drawn as one, or as one of each congestion control."""
+
+MOST_PROBES = 800
+"""Packets of the probe that are drawn; of more the slowest of each group."""
 
 Floats = NDArray[np.float64]
 Row = Mapping[str, Any]
@@ -39,6 +45,7 @@ class Columns:
 
 SENDER_COLUMNS: Mapping[str, Callable[[Columns], Floats]] = {
     "cwnd_bytes": lambda s: s["tcpi_snd_cwnd"] * s["tcpi_snd_mss"],
+    "ssthresh_bytes": lambda s: s["tcpi_snd_ssthresh"] * s["tcpi_snd_mss"],
     "rwnd_bytes": lambda s: s["tcpi_snd_wnd"],
     "inflight_bytes": lambda s: (
         (s["tcpi_unacked"] - s["tcpi_sacked"] - s["tcpi_lost"] + s["tcpi_retrans"]) * s["tcpi_snd_mss"]
@@ -55,7 +62,9 @@ class FlowSeries:
     """One flow, or several as one. Arrays of shape (n,); NaN where a sample lacks the field.
 
     t_s, columns: the sender's samples (`SENDER_COLUMNS`); read_t_s, read_bytes:
-    what the application had read. Times from the start of the load.
+    what the application had read. Times from the start of the load. kind: as in
+    table flows; flows: how many it is; ended_s: when its last byte was read, None
+    for one that did not end by itself.
     """
 
     name: str
@@ -63,6 +72,22 @@ class FlowSeries:
     columns: Mapping[str, Floats]
     read_t_s: Floats
     read_bytes: Floats
+    cc: str = ""
+    kind: str = LASTING
+    flows: int = 1
+    ended_s: float | None = None
+
+    @property
+    def began_s(self) -> float:
+        """When the first byte was read, to a sample; infinity for a flow that never got one."""
+        reading = np.flatnonzero(self.read_bytes > 0)
+        return float(self.read_t_s[max(0, reading[0] - 1)]) if len(reading) else math.inf
+
+    @property
+    def last_s(self) -> float:
+        """When it was there last: at its end, or at its last sample."""
+        last = float(self.read_t_s[-1]) if len(self.read_t_s) else 0.0
+        return last if self.ended_s is None else min(last, self.ended_s)
 
     def goodput_bps(self) -> Floats:
         """Return the goodput of each interval, at its end; the first is NaN."""
@@ -83,49 +108,116 @@ class FlowSeries:
 
 @dataclass(frozen=True)
 class QueueSeries:
-    """The bottleneck's queue. Arrays of shape (n,); drops: since the sample before."""
+    """One bottleneck's queue. Arrays of shape (n,); drops: since the sample before; rate_bps: of its link."""
 
+    name: str
     t_s: Floats
     backlog_bytes: Floats
     drops: Floats
+    rate_bps: Floats
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The latency probe. Arrays of shape (n,): when sent, its one-way delay, how many were lost."""
+
+    t_s: Floats
+    delay_s: Floats
+    lost: Floats
 
 
 @dataclass(frozen=True)
 class PointSeries:
-    """One point. stride: of how many samples one is drawn; merged: flows drawn as one, 0 for none.
+    """One point. stride: of how many samples one is drawn; merged: flows drawn together, 0 for none.
 
-    begin_s: when the first data was sent.
+    queues: of each bottleneck, the first first; begin_s: when the first data was
+    sent; mixed: whether the flows have several congestion controls.
     """
 
     flows: tuple[FlowSeries, ...]
-    queue: QueueSeries
+    queues: tuple[QueueSeries, ...]
     begin_s: float
     stride: int
     merged: int
+    probe: Probe | None = None
+    mixed: bool = False
 
 
-def read(samples: Sequence[Row], queues: Sequence[Row]) -> PointSeries:
-    """Return the series of one point from its rows."""
+def read(
+    samples: Sequence[Row],
+    queues: Sequence[Row],
+    flows: Sequence[Row] = (),
+    delays: Sequence[Row] = (),
+    most_flows: int = MOST_FLOWS,
+) -> PointSeries:
+    """Return the series of one point from its rows.
+
+    Of more than `most_flows` flows those of one congestion control and kind are drawn as one.
+    """
+    every = each_flow(samples, flows)
+    longest = max((max(len(flow.t_s), len(flow.read_t_s)) for flow in every), default=0)
+    stride = max(1, -(-longest // MOST_SAMPLES))
+    mixed = len({flow.cc for flow in every}) > 1
+    merged = len(every) if len(every) > most_flows else 0
+    drawn = together(every, most_flows) if merged else every
+    return PointSeries(
+        flows=tuple(_thin(flow, stride) for flow in drawn),
+        queues=_queues([row for row in queues if row["bottleneck"]], stride),
+        begin_s=_first_data_s([row for row in samples if row["end"] == "sender"]),
+        stride=stride,
+        merged=merged,
+        probe=_probe(delays),
+        mixed=mixed,
+    )
+
+
+def each_flow(samples: Sequence[Row], flows: Sequence[Row] = ()) -> list[FlowSeries]:
+    """Return every flow by itself. flows: rows of table flows: what a flow is for, when it ended."""
     numbers = sorted({row["flow"] for row in samples})
     by_end: dict[tuple[int, str], list[Row]] = {}
     for row in samples:
         by_end.setdefault((row["flow"], row["end"]), []).append(row)
-    longest = max((len(rows) for rows in by_end.values()), default=0)
-    stride = max(1, -(-longest // MOST_SAMPLES))
-    flows = [
-        _flow(f"flow {number}", by_end.get((number, "sender"), []), by_end.get((number, "receiver"), []))
+    told = {row["flow"]: row for row in flows}
+    controls = {
+        number: str(next((row["cc"] for row in by_end.get((number, "sender"), []) if row.get("cc")), ""))
         for number in numbers
-    ]
-    merged = len(flows) if len(flows) > MOST_FLOWS else 0
-    if merged:
-        flows = [_merge(flows)]
-    return PointSeries(
-        flows=tuple(_thin(flow, stride) for flow in flows),
-        queue=_queue([row for row in queues if row["bottleneck"]], stride),
-        begin_s=_first_data_s([row for row in samples if row["end"] == "sender"]),
-        stride=stride,
-        merged=merged,
-    )
+    }
+    begin_s = _first_data_s([row for row in samples if row["end"] == "sender"])
+    mixed = len(set(controls.values())) > 1
+    found = []
+    for number in numbers:
+        row = told.get(number, {})
+        kind = str(row.get("kind") or LASTING)
+        words = ["flow", str(number), controls[number] if mixed else "", kind if kind != LASTING else ""]
+        ended = row.get("finished_s")
+        its = _flow(
+            " ".join(word for word in words if word),
+            by_end.get((number, "sender"), []),
+            by_end.get((number, "receiver"), []),
+        )
+        ended_s = None if ended is None else begin_s + float(ended)
+        found.append(replace(its, cc=controls[number], kind=kind, ended_s=ended_s))
+    return found
+
+
+def together(flows: Sequence[FlowSeries], most: int) -> list[FlowSeries]:
+    """Return flows with those of one congestion control and kind as one, see `_merge`.
+
+    Those that come and go first; those that last stay apart where they are few.
+    """
+    lasting = [flow for flow in flows if flow.kind in (LASTING, REVERSE)]
+    apart = lasting if len(lasting) <= most else []
+    groups: dict[tuple[str, str], list[FlowSeries]] = {}
+    for flow in flows:
+        if not any(flow is one for one in apart):
+            groups.setdefault((flow.cc, flow.kind), []).append(flow)
+    if len(groups) == 1 and not apart:
+        return [_merge(flows, f"all {len(flows)} flows")]
+    found = list(apart)
+    for (cc, kind), members in groups.items():
+        what = f"{cc} {kind}".strip() if kind != LASTING else cc
+        found.append(_merge(members, f"{len(members)} {what} {'flow' if len(members) == 1 else 'flows'}"))
+    return found
 
 
 def column(rows: Sequence[Row], name: str) -> Floats:
@@ -153,8 +245,8 @@ def _first_data_s(sent: Sequence[Row]) -> float:
     return max(0.0, min(starts, default=0.0))
 
 
-def _merge(flows: Sequence[FlowSeries]) -> FlowSeries:
-    """Return many flows as one: bytes add up, of RTTs it is the median."""
+def _merge(flows: Sequence[FlowSeries], name: str) -> FlowSeries:
+    """Return many flows as one: bytes add up, of RTTs it is the median, and thresholds have no sum."""
     t_s = np.unique(np.concatenate([flow.t_s for flow in flows]))
     read_t_s = np.unique(np.concatenate([flow.read_t_s for flow in flows]))
     read = sum(
@@ -162,14 +254,17 @@ def _merge(flows: Sequence[FlowSeries]) -> FlowSeries:
         np.zeros_like(read_t_s),
     )
     columns = {}
-    for name in SENDER_COLUMNS:
+    for which in SENDER_COLUMNS:
         stacked = np.full((len(flows), len(t_s)), np.nan)
         for number, flow in enumerate(flows):
-            stacked[number, np.searchsorted(t_s, flow.t_s)] = flow.columns[name]
-        if name == "retransmits":  # a flow that ended keeps its count
+            stacked[number, np.searchsorted(t_s, flow.t_s)] = flow.columns[which]
+        if which == "ssthresh_bytes":
+            stacked[:] = np.nan
+        if which == "retransmits":  # a flow that ended keeps its count
             stacked = np.fmax.accumulate(stacked, axis=1)
-        columns[name] = _across(stacked, np.nanmedian if name == "srtt_s" else np.nansum)
-    return FlowSeries(f"all {len(flows)} flows", t_s, columns, read_t_s, read)
+        columns[which] = _across(stacked, np.nanmedian if which == "srtt_s" else np.nansum)
+    first = flows[0]
+    return FlowSeries(name, t_s, columns, read_t_s, read, first.cc, first.kind, len(flows))
 
 
 def _across(stacked: Floats, reduce: Callable[..., Any]) -> Floats:
@@ -183,16 +278,40 @@ def _across(stacked: Floats, reduce: Callable[..., Any]) -> Floats:
 def _thin(flow: FlowSeries, stride: int) -> FlowSeries:
     if stride == 1:
         return flow
-    columns = {name: values[::stride] for name, values in flow.columns.items()}
-    read_t_s, read_bytes = flow.read_t_s[::stride], flow.read_bytes[::stride]
-    return FlowSeries(flow.name, flow.t_s[::stride], columns, read_t_s, read_bytes)
+    return replace(
+        flow,
+        t_s=flow.t_s[::stride],
+        columns={name: values[::stride] for name, values in flow.columns.items()},
+        read_t_s=flow.read_t_s[::stride],
+        read_bytes=flow.read_bytes[::stride],
+    )
 
 
-def _queue(rows: Sequence[Row], stride: int) -> QueueSeries:
+def _queues(rows: Sequence[Row], stride: int) -> tuple[QueueSeries, ...]:
+    """Return the queue of each interface that is a bottleneck."""
+    by_interface: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        by_interface.setdefault((row["node"], row["interface"]), []).append(row)
+    return tuple(_queue(interface, its, stride) for (_, interface), its in sorted(by_interface.items()))
+
+
+def _probe(rows: Sequence[Row]) -> Probe | None:
+    """Return the probe of a point, None where it has none; of many packets the slowest of each group."""
+    its = sorted((row for row in rows if row.get("kind") == "probe"), key=lambda row: row["t_s"])
+    if not its:
+        return None
+    t_s, delay_s = column(its, "t_s"), column(its, "delay_s")
+    starts = np.arange(0, len(t_s), max(1, -(-len(t_s) // MOST_PROBES)))
+    lost = np.add.reduceat(np.isnan(delay_s).astype(np.float64), starts)
+    return Probe(t_s[starts], np.fmax.reduceat(delay_s, starts), lost)
+
+
+def _queue(name: str, rows: Sequence[Row], stride: int) -> QueueSeries:
     t_s, backlog = column(rows, "t_s"), np.nan_to_num(column(rows, "backlog_bytes"))
+    rate = column(rows, "rate_bps")
     dropped = np.diff(np.nan_to_num(column(rows, "drops")), prepend=0.0)
     if len(t_s):
         starts = np.arange(0, len(t_s), stride)
-        t_s, backlog = t_s[starts], np.maximum.reduceat(backlog, starts)
+        t_s, backlog, rate = t_s[starts], np.maximum.reduceat(backlog, starts), rate[starts]
         dropped = np.add.reduceat(dropped, starts)
-    return QueueSeries(t_s, backlog, dropped)
+    return QueueSeries(name, t_s, backlog, dropped, rate)

@@ -81,12 +81,12 @@ def draw(panels: list[Panel]) -> tuple[go.Figure, dict[str, Any]]:
 
 def _side(panel: Panel) -> str:
     """Return where a panel's title stands: plotly breaks no line for it, and would cut the last names off."""
-    names = [line.name for line in panel.lines if line.name]
+    names = [line.name for line in panel.lines if line.name and line.listed]
     return "left" if style.legend_fits(names, panel.title, style.WIDE_PX) else "top"
 
 
 def _head_px(panel: Panel, *, narrow: bool) -> int:
-    names = [line.name for line in panel.lines if line.name]
+    names = [line.name for line in panel.lines if line.name and line.listed]
     if narrow:
         return GAP_PX + LINE_PX * (1 + style.legend_lines(names, style.NARROW_PX))
     if style.legend_fits(names, panel.title, style.WIDE_PX):
@@ -119,7 +119,7 @@ def _name(stem: str, place: int) -> str:
 def _trace(line: Line, panel: Panel, yaxis: str, legend: str) -> go.Scatter:
     if line.fill is not None:
         return _step(line, line.fill, yaxis, legend)
-    hover = f"{style.plain(line.name)} %{{y:.4g}} {panel.unit}<extra></extra>"
+    hover = f"{style.plain(line.label or line.name)} %{{y:.4g}} {panel.unit}<extra></extra>"
     if line.texts:
         hover = "%{text}<extra></extra>"
     return go.Scatter(
@@ -128,13 +128,15 @@ def _trace(line: Line, panel: Panel, yaxis: str, legend: str) -> go.Scatter:
         yaxis=yaxis,
         legend=legend,
         name=style.plain(line.name),
-        showlegend=bool(line.name),
+        showlegend=bool(line.name) and line.listed,
         mode="markers" if line.marks else "lines",
         line={"color": line.colour, "dash": line.dash, "width": line.width},
         marker={"symbol": line.marks, "size": 7, "color": line.colour} if line.marks else None,
         text=[style.plain(text) for text in line.texts] or None,
         hovertemplate=hover if line.hover else None,
         hoverinfo=None if line.hover else "skip",
+        cliponaxis=not line.marks,
+        meta=line.point or None,
     )
 
 

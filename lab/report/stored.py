@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from lab.combination import Point
 from lab.errors import StoreError
 from lab.knobs import PATH_KNOBS
-from lab.store import RunFolder
-from lab.sweep import Point
+from lab.store import FILES, RunFolder
 
 Row = dict[str, Any]
 
@@ -69,6 +69,13 @@ class Stored:
     def done(self) -> tuple[Entry, ...]:
         """Points that are done, in the order of the scenario."""
         return tuple(entry for entry in self.entries if entry.status == DONE)
+
+    def rows(self, table: str, entry: Entry) -> list[Row]:
+        """Return the rows of a point in a table; none where this version or its run has no such table.
+
+        Raises StoreError where they cannot be read.
+        """
+        return self.folder.rows(table, [entry.id]) if table in FILES else []
 
     def count(self, status: str) -> int:
         """Return how many points have a status."""

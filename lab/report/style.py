@@ -8,6 +8,7 @@ is a grey that reads on white and on dark alike. Marks and dashes differ too.
 from __future__ import annotations
 
 import html
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,10 +19,14 @@ COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "triangle-down")
 DASHES = ("dash", "dot", "dashdot", "longdash", "longdashdot")
 
+THEORY, THEORY_DASHES = "#858e96", ("dot", "dashdot", "longdash", "dash")
+"""Of lines that nobody measured."""
 GRID = "rgba(127,127,127,0.22)"
 AXIS = "rgba(127,127,127,0.6)"
 WIDE_PX, NARROW_PX = 900, 300
 """Room for a legend on a large and on a small screen, at least."""
+
+_TITLE_CHARACTERS = 44
 
 FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 TEXT = "#1d2329"
@@ -52,6 +57,12 @@ def plain(text: object) -> str:
     return html.escape(str(text), quote=False)
 
 
+def upright(title: str) -> dict[str, Any]:
+    """Return a vertical axis's title; one that is longer than an axis has two lines and the room for them."""
+    lines = textwrap.wrap(title, _TITLE_CHARACTERS)
+    return {"title": {"text": "<br>".join(plain(line) for line in lines)}, "automargin": len(lines) > 1}
+
+
 def legend_lines(names: Sequence[str], width_px: int) -> int:
     """Return how many lines a lying legend needs; plotly gives every entry the width of the longest."""
     if not names:
@@ -65,10 +76,21 @@ def legend_fits(names: Sequence[str], title: str, width_px: int) -> bool:
     return sum(48 + 7 * len(name) for name in names) + 9 * len(title) <= width_px
 
 
-def faded(colour: str) -> str:
-    """Return a colour of the palette, half transparent."""
+def faded(colour: str, share: float = 0.45) -> str:
+    """Return a colour of the palette that lets so much of the page through as is left of 1."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.45)"
+    return f"rgba({red},{green},{blue},{share})"
+
+
+_OF_CC = {"cubic": BLUE, "bbr": VERMILLION, "reno": GREEN, "vegas": PURPLE, "dctcp": ORANGE, "bbr3": SKY}
+
+
+def colours(names: Sequence[str]) -> dict[str, str]:
+    """Return a colour for each of these names: congestion controls have their own wherever they are drawn."""
+    found = {name: _OF_CC[name] for name in names if name in _OF_CC}
+    free = [colour for colour in COLOURS if colour not in found.values()] or list(COLOURS)
+    others = [name for name in dict.fromkeys(names) if name not in found]
+    return {**found, **{name: free[number % len(free)] for number, name in enumerate(others)}}
 
 
 def layout(**more: Any) -> dict[str, Any]:

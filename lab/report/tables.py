@@ -53,6 +53,20 @@ _MEASURED = [
     Column("note", "why it failed, and what to know before trusting it", number=False),
 ]
 
+_SHARING = [
+    Column("use<br>%", "share of what the bottleneck could carry that it carried"),
+    Column("queueing<br>ms", "wait in the bottleneck's queue, median"),
+    Column("Jain's<br>index", "how equally the flows share: 1 where all have the same"),
+    Column("shares", "of the goodput, by congestion control", number=False),
+    Column("completion<br>s", "time of a flow with a size, median"),
+]
+"""What flows do to the bottleneck and to each other; left out where no point of a run has it."""
+
+_OF_THE_MODEL = [
+    column for column in _MEASURED if "predicted" in column.head or column.head.startswith("difference")
+]
+"""Left out where no point of a run has a prediction."""
+
 
 def number(value: float | None, digits: int = 4) -> Cell:
     """Return a cell with a number of so many digits; whole numbers in full."""
@@ -92,10 +106,18 @@ def points(stored: Stored) -> Table:
         if stored.several_seeds:
             cells.append(number(entry.seed))
         rows.append((entry, cells + _measured(entry)))
-    if not any(cells[-1].text for _, cells in rows):
-        rows = [(entry, cells[:-1]) for entry, cells in rows]
-        return Table(columns + _MEASURED[:-1], rows)
-    return Table(columns + _MEASURED, rows)
+    columns += [*_MEASURED[:-2], *_SHARING, *_MEASURED[-2:]]
+    predicted = any(entry.number("predicted_goodput_bps") is not None for entry in stored.entries)
+    # the first column is the point itself, which is no cell
+    empty = {
+        column
+        for number, column in enumerate(columns)
+        if number and all(cells[number - 1].text in ("", NONE) for _, cells in rows)
+    }
+    left_out = empty & {*_SHARING, _MEASURED[-1]} | (set() if predicted else set(_OF_THE_MODEL))
+    kept = [number for number, column in enumerate(columns) if column not in left_out]
+    rows = [(entry, [cells[number - 1] for number in kept if number]) for entry, cells in rows]
+    return Table([columns[number] for number in kept], rows)
 
 
 def _knob(name: str, text: str) -> Cell:
@@ -120,8 +142,22 @@ def _measured(entry: Entry) -> list[Cell]:
         number(None if rtt is None else rtt * 1e3),
         number(entry.number("retransmits")),
         number(entry.number("queue_drops")),
+        *_sharing(entry),
         Cell(entry.status, entry.status, entry.status.replace(" ", "-")),
         Cell("; ".join(words), "; ".join(words), "words"),
+    ]
+
+
+def _sharing(entry: Entry) -> list[Cell]:
+    use, delay = entry.number("utilisation"), entry.number("queue_delay_s")
+    shares = entry.shares("cc_shares")
+    told = ", ".join(f"{cc} {limits.percent(share)}" for cc, share in sorted(shares.items()))
+    return [
+        number(None if use is None else round(use * 100, 2)),
+        number(None if delay is None else delay * 1e3),
+        number(entry.number("jain")),
+        Cell(told, told) if len(shares) > 1 else Cell(NONE, kind="none"),
+        number(entry.number("fct_s")),
     ]
 
 

@@ -53,8 +53,9 @@ class Bar(NamedTuple):
 
 
 class Why(NamedTuple):
-    """What there is to say of one point."""
+    """What there is to say of one point. predicted: whether the model has a number for it at all."""
 
+    predicted: bool
     prediction: str
     verdict: str
     bars: list[Bar]
@@ -65,11 +66,14 @@ def build(entry: Entry, seen: Observed) -> Why:
     """Return what there is to say of a point that is done."""
     predicted, measured = entry.shares("predicted_shares"), entry.shares("limit_shares")
     bars = [Bar("predicted", _pieces(predicted)), Bar("measured", _pieces(measured))]
+    its_rows = [*_results(entry), *_shares(entry, predicted, measured), *_sizes(entry, seen), _next(entry)]
+    known = entry.number("predicted_goodput_bps") is not None
     return Why(
+        predicted=known,
         prediction=entry.text("prediction"),
         verdict=entry.text("verdict"),
         bars=[bar for bar in bars if bar.pieces],
-        rows=[*_results(entry), *_shares(entry, predicted, measured), *_sizes(entry, seen), _next(entry)],
+        rows=its_rows if known else [row for row in its_rows if row.measured not in ("", NONE)],
     )
 
 

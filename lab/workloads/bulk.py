@@ -1,133 +1,280 @@
-"""Bulk transfer: the lab's own load, for a time or for a number of bytes.
+"""Bulk transfer: the lab's own load. Flows for a time or of a size, from the start or later, with pauses.
 
 One thread sends and one receives for each flow, in blocking calls of several
 MiB. The receiver discards in the kernel (MSG_TRUNC) as data comes: an
 application that is never the limit. System calls are what costs in a virtual
 kernel, and this makes as few as can be.
+
+A flow that is there from the start is connected before. One that comes later
+connects when it comes, over whatever the path then carries. One that is told
+to stop is cut off: what it has written and not sent is thrown away.
 """
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import struct
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from lab import clock
+from lab.workloads import first_port
 
 _CHUNK_BYTES = 256 * 1024
 _CHUNKS = 16
 RECEIVE_BYTES = 4 * 1024 * 1024
+CHUNK = memoryview(bytes(_CHUNK_BYTES))
+SINK = bytearray(RECEIVE_BYTES)
+"""One for all threads: the kernel writes nothing to it, and a thousand of them would fill the memory."""
 _PORT = 5001
+_SPELL_CHUNK_BYTES = 64 * 1024
+_TCP_NOTSENT_LOWAT = 25  # include/uapi/linux/tcp.h
+_TCP_INFO_BYTES = 512
+_STACK_BYTES = 256 * 1024
+_CUT_OFF = struct.pack("ii", 1, 0)
+"""struct linger: closing throws away what is not sent, and tells the other end."""
 
 
 class Bulk:
-    """spec: `sender`, `receiver` (node names), `flows`, `bytes` (a flow; None: until the end)."""
+    """spec: `flows` (see `lab.spec`), `rcvbuf_bytes`, `sndbuf_bytes`."""
 
     def __init__(self, net: Any, spec: dict[str, Any]) -> None:
         self._net = net
         self._spec = spec
-        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._flows: list[_Flow] = [_Flow(told, len(spec["flows"])) for told in spec["flows"]]
+        self._by_port = {flow.port: flow for flow in self._flows}
+        self._listeners: dict[str, socket.socket] = {}
         self._threads: list[threading.Thread] = []
         self._go = threading.Event()
         self._lock = threading.Lock()
-        self._flows: list[dict[str, Any]] = []
+        self._begin_ns = 0
         self._ended = False
 
     def prepare(self) -> None:
-        """Connect all flows, from consecutive ports so that a flow has a number."""
-        sender, receiver = self._net[self._spec["sender"]], self._net[self._spec["receiver"]]
-        address = (receiver.IP(), _PORT)
-        with receiver.inside():
+        """Listen everywhere, and connect the flows that are there from the start."""
+        threading.stack_size(_STACK_BYTES)
+        for flow in self._flows:
+            if flow.dst not in self._listeners:
+                self._listeners[flow.dst] = self._listen(flow.dst)
+        early = [flow for flow in self._flows if not flow.start_ns]
+        for flow in early:
+            flow.out = self._open(flow)
+            flow.out.setblocking(False)
+            flow.out.connect_ex((self._net[flow.dst].IP(), _PORT))
+        for flow in early:
+            self._accept(self._listeners[flow.dst])
+        for flow in early:
+            assert flow.out is not None
+            flow.out.setblocking(True)
+            self._spawn(self._send, flow)
+        if len(early) < len(self._flows):
+            for listener in self._listeners.values():
+                self._spawn(self._accept_on, listener)
+
+    def _listen(self, name: str) -> socket.socket:
+        node = self._net[name]
+        with node.inside():
             listener = socket.socket()
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if self._spec.get("rcvbuf_bytes"):
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._spec["rcvbuf_bytes"])
-            listener.bind(address)
-            listener.listen(self._spec["flows"])
-        outgoing = []
-        with sender.inside():
-            for number in range(self._spec["flows"]):
-                end = socket.socket()
-                if self._spec.get("sndbuf_bytes"):
-                    end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._spec["sndbuf_bytes"])
-                end.setblocking(False)
-                end.bind((sender.IP(), first_port(self._spec["flows"]) + number))
-                end.connect_ex(address)
-                outgoing.append(end)
-        incoming = {}
-        for _ in outgoing:
-            end, (_, port) = listener.accept()
-            incoming[port] = end
-        listener.close()
-        for number, end in enumerate(outgoing):
-            end.setblocking(True)
-            port = first_port(self._spec["flows"]) + number
-            self._pairs.append((end, incoming[port]))
-            self._flows.append({"flow": number, "port": port, "finished_ns": None})
-        for number, (out, into) in enumerate(self._pairs):
-            self._spawn(self._send, out)
-            self._spawn(self._receive, number, into)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._spec.get("rcvbuf_bytes"):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._spec["rcvbuf_bytes"])
+        listener.bind((node.IP(), _PORT))
+        listener.listen(4096)
+        return listener
+
+    def _open(self, flow: _Flow) -> socket.socket:
+        """Return the sender's socket of a flow, from the port that numbers it."""
+        node = self._net[flow.src]
+        with node.inside():
+            out = socket.socket()
+        if self._spec.get("sndbuf_bytes"):
+            out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._spec["sndbuf_bytes"])
+        if flow.own_cc:
+            out.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow.cc.encode())
+        if flow.spells_ns is not None:
+            out.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, 2 * _SPELL_CHUNK_BYTES)
+        out.bind((node.IP(), flow.port))
+        return out
+
+    def _accept(self, listener: socket.socket) -> None:
+        end, (_, port) = listener.accept()
+        flow = self._by_port[port]
+        flow.into = end
+        self._spawn(self._receive, flow, end)
+
+    def _accept_on(self, listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # the end of the load shuts the listener
+            while True:
+                self._accept(listener)
 
     def _spawn(self, function: Any, *args: Any) -> None:
         thread = threading.Thread(target=function, args=args, daemon=True)
         thread.start()
-        self._threads.append(thread)
+        with self._lock:
+            self._threads.append(thread)
 
-    def begin(self) -> None:
-        """Let every sender go."""
+    def begin(self, start_ns: int) -> None:
+        """Let every sender go; those that come later start at their instants."""
+        self._begin_ns = start_ns
+        for flow in self._flows:
+            flow.started_ns = start_ns + flow.start_ns
         self._go.set()
+        if any(flow.start_ns or flow.stop_ns is not None for flow in self._flows):
+            self._spawn(self._keep_times)
 
-    def _send(self, end: socket.socket) -> None:
-        chunk = memoryview(bytes(_CHUNK_BYTES))
-        left = self._spec.get("bytes")
+    def _keep_times(self) -> None:
+        """Start and stop flows at their instants, in order."""
+        events = [(flow.start_ns, 0, flow) for flow in self._flows if flow.start_ns]
+        events += [(flow.stop_ns, 1, flow) for flow in self._flows if flow.stop_ns is not None]
+        for at_ns, stops, flow in sorted(events, key=lambda event: event[:2]):
+            clock.sleep_until_ns(self._begin_ns + at_ns)
+            if self._ended:
+                return
+            if stops:
+                flow.cut_off()
+            else:
+                self._spawn(self._come, flow)
+
+    def _come(self, flow: _Flow) -> None:
+        try:
+            flow.out = self._open(flow)
+            flow.out.connect((self._net[flow.dst].IP(), _PORT))
+        except OSError as refused:
+            with self._lock:
+                if not self._ended and not flow.stopped:
+                    flow.failure = str(refused)
+            return
+        if flow.stopped:
+            flow.cut_off()
+        else:
+            self._send(flow)
+
+    def _send(self, flow: _Flow) -> None:
         self._go.wait()
+        out = flow.out
+        assert out is not None
         try:
-            while left is None:
-                end.sendmsg([chunk] * _CHUNKS)
-            while left:
-                whole, rest = divmod(min(left, _CHUNKS * _CHUNK_BYTES), _CHUNK_BYTES)
-                left -= end.sendmsg([chunk] * whole + ([chunk[:rest]] if rest else []))
-            end.shutdown(socket.SHUT_WR)
+            if flow.spells_ns is not None:
+                self._send_spells(flow, out)
+            else:
+                _fill(out, flow.bytes)
+            out.shutdown(socket.SHUT_WR)
+            out.recv(1)  # the other end closes when it has read all
+            with self._lock:
+                if not self._ended:
+                    flow.tcp_info = out.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
+            out.close()
         except OSError:
-            return  # the end of the load closed the socket under us
+            return  # the end of the load, or of the flow, closed the socket under us
 
-    def _receive(self, number: int, end: socket.socket) -> None:
-        buffer = bytearray(RECEIVE_BYTES)
+    def _send_spells(self, flow: _Flow, out: socket.socket) -> None:
+        """Write in the times of sending alone, and never far ahead of what goes out."""
+        chunk = CHUNK[:_SPELL_CHUNK_BYTES]
+        left = flow.bytes
+        for from_ns, until_ns in flow.spells_ns or ():
+            clock.sleep_until_ns(flow.started_ns + from_ns)
+            while (now_ns := clock.now_ns()) < flow.started_ns + until_ns and left != 0:
+                # a send that finds no room ends with the time of sending
+                out.settimeout((flow.started_ns + until_ns - now_ns) / 1e9)
+                with contextlib.suppress(TimeoutError):
+                    sent = out.send(chunk if left is None else chunk[: min(left, len(chunk))])
+                    left = None if left is None else left - sent
+        out.settimeout(None)
+
+    def _receive(self, flow: _Flow, end: socket.socket) -> None:
         try:
-            while end.recv_into(buffer, RECEIVE_BYTES, socket.MSG_WAITALL | socket.MSG_TRUNC):
+            while end.recv_into(SINK, RECEIVE_BYTES, socket.MSG_WAITALL | socket.MSG_TRUNC):
                 pass
         except OSError:
             return
         with self._lock:
-            if not self._ended:  # cut off at the end of the load is not finished
-                self._flows[number]["finished_ns"] = clock.now_ns()
+            if not self._ended and flow.bytes is not None:  # cut off at the end of the load is not finished
+                flow.finished_ns = clock.now_ns()
+        end.close()
 
     def finished(self) -> bool:
-        """True when every flow of a given size has arrived."""
+        """True when every flow of a given size has arrived, and there are no others; of none, never."""
         with self._lock:
-            return all(flow["finished_ns"] is not None for flow in self._flows)
+            return bool(self._flows) and all(flow.finished_ns is not None for flow in self._flows)
 
     def end(self) -> None:
         """Close every connection; blocked calls return."""
         with self._lock:
             self._ended = True
-        for out, into in self._pairs:
-            for end in (out, into):
-                try:
+        for end in self._ends():
+            with contextlib.suppress(OSError):  # already gone
+                end.shutdown(socket.SHUT_RDWR)
+        while True:
+            with self._lock:
+                waiting = [thread for thread in self._threads if thread.is_alive()]
+            if not waiting:
+                break
+            for thread in waiting:
+                thread.join(0.2)
+            for end in self._ends():  # one that was just being made
+                with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    continue  # already gone
-        for thread in self._threads:
-            thread.join()
-        for out, into in self._pairs:
-            out.close()
-            into.close()
+        for end in self._ends():
+            end.close()
+
+    def _ends(self) -> Iterator[socket.socket]:
+        yield from self._listeners.values()
+        for flow in self._flows:
+            for end in (flow.out, flow.into):
+                if end is not None:
+                    yield end
 
     def outcome(self) -> dict[str, Any]:
-        """Flows with their ports and the instant their last byte was read, ns."""
-        return {"flows": self._flows}
+        """Flows with their ports, and the instant their last byte was read, ns."""
+        failed = [flow for flow in self._flows if flow.failure]
+        if failed:
+            raise RuntimeError(f"flow {failed[0].number} could not connect: {failed[0].failure}")
+        return {"client": "sender", "flows": [flow.told() for flow in self._flows]}
 
 
-def first_port(flows: int) -> int:
-    """Return the sender port of flow 0; the others follow it."""
-    return 40000 if flows <= 20000 else 10000
+class _Flow:
+    """One flow while it runs."""
+
+    def __init__(self, told: dict[str, Any], count: int) -> None:
+        self.number, self.src, self.dst, self.cc = told["flow"], told["src"], told["dst"], told["cc"]
+        self.port = first_port(count) + told["flow"]
+        self.start_ns, self.stop_ns = told["start_ns"], told.get("stop_ns")
+        self.bytes, self.spells_ns = told["bytes"], told.get("spells_ns")
+        self.own_cc = told.get("own_cc", False)
+        self.out: socket.socket | None = None
+        self.into: socket.socket | None = None
+        self.started_ns = 0
+        self.finished_ns: int | None = None
+        self.tcp_info: bytes | None = None
+        self.failure = ""
+        self.stopped = False
+
+    def cut_off(self) -> None:
+        """End the flow now, whatever is on its way, and if it is still connecting."""
+        self.stopped = True
+        if self.out is not None:
+            with contextlib.suppress(OSError):
+                self.out.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _CUT_OFF)
+                self.out.shutdown(socket.SHUT_RDWR)  # wakes the thread that writes
+            self.out.close()
+
+    def told(self) -> dict[str, Any]:
+        """Return what the records need of it."""
+        return {
+            "flow": self.number,
+            "port": self.port,
+            "finished_ns": self.finished_ns,
+            "tcp_info": None if self.tcp_info is None else self.tcp_info.hex(),
+        }
+
+
+def _fill(out: socket.socket, size_bytes: int | None) -> None:
+    """Write as much as is wanted, without end for None, as fast as the socket takes it."""
+    left = size_bytes
+    while left is None:
+        out.sendmsg([CHUNK] * _CHUNKS)
+    while left:
+        whole, rest = divmod(min(left, _CHUNKS * _CHUNK_BYTES), _CHUNK_BYTES)
+        left -= out.sendmsg([CHUNK] * whole + ([CHUNK[:rest]] if rest else []))

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from lab import clock
-from lab.workloads.bulk import RECEIVE_BYTES, first_port
+from lab.workloads import first_port
+from lab.workloads.bulk import RECEIVE_BYTES, SINK
 
 _PORT = 80
 _ENDLESS_BYTES = 1 << 42
@@ -41,11 +42,11 @@ http {{
 
 
 class Http:
-    """spec: `sender` (server), `receiver` (client), `flows`, `bytes` (of the file; None: until the end)."""
+    """spec: `flows`, all alike: from `src` (server) to `dst` (client), `bytes` of the file."""
 
     def __init__(self, net: Any, spec: dict[str, Any]) -> None:
         self._net = net
-        self._spec = spec
+        self._flow, self._count = spec["flows"][0], len(spec["flows"])
         self._server: subprocess.Popen[bytes] | None = None
         self._connections: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -56,11 +57,11 @@ class Http:
 
     def prepare(self) -> None:
         """Start nginx and connect every flow."""
-        sender, receiver = self._net[self._spec["sender"]], self._net[self._spec["receiver"]]
+        sender, receiver = self._net[self._flow["src"]], self._net[self._flow["dst"]]
         folder = Path(self._folder.name)
         folder.chmod(0o755)  # nginx's worker is another user
         with (folder / "file").open("wb") as file:
-            os.truncate(file.fileno(), self._spec["bytes"] or _ENDLESS_BYTES)
+            os.truncate(file.fileno(), self._flow["bytes"] or _ENDLESS_BYTES)
         config = folder / "nginx.conf"
         config.write_text(_CONFIG.format(folder=folder, address=sender.IP(), port=_PORT))
         with sender.inside():
@@ -70,8 +71,8 @@ class Http:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
-        for number in range(self._spec["flows"]):
-            port = first_port(self._spec["flows"]) + number
+        for number in range(self._count):
+            port = first_port(self._count) + number
             self._connections.append(self._connect(receiver, sender.IP(), port))
             self._flows.append({"flow": number, "port": port, "finished_ns": None})
 
@@ -93,19 +94,19 @@ class Http:
                 continue
             return connection
 
-    def begin(self) -> None:
+    def begin(self, start_ns: int) -> None:
         """Ask for the file on every connection."""
+        del start_ns
         for number, connection in enumerate(self._connections):
             thread = threading.Thread(target=self._download, args=(number, connection), daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def _download(self, number: int, connection: socket.socket) -> None:
-        request = f"GET /file HTTP/1.1\r\nHost: {self._spec['sender']}\r\nConnection: close\r\n\r\n"
-        buffer = bytearray(RECEIVE_BYTES)
+        request = f"GET /file HTTP/1.1\r\nHost: {self._flow['src']}\r\nConnection: close\r\n\r\n"
         try:
             connection.sendall(request.encode())
-            while connection.recv_into(buffer, RECEIVE_BYTES, socket.MSG_WAITALL | socket.MSG_TRUNC):
+            while connection.recv_into(SINK, RECEIVE_BYTES, socket.MSG_WAITALL | socket.MSG_TRUNC):
                 pass
         except OSError:
             return  # the end of the load closed the socket under us
@@ -136,4 +137,4 @@ class Http:
 
     def outcome(self) -> dict[str, Any]:
         """Flows with their ports and the instant their file was through, ns."""
-        return {"flows": self._flows}
+        return {"client": "receiver", "flows": self._flows}

@@ -10,24 +10,25 @@ import json
 import subprocess
 from typing import Any
 
-from lab.workloads.bulk import first_port
+from lab.workloads import first_port
 
 _PORT = 5201
 
 
 class Iperf3:
-    """spec: `sender`, `receiver`, `flows`, `duration_s`, `bytes` (of all flows together), `cc`."""
+    """spec: `flows`, all alike; `duration_s`. iperf3 takes the bytes of all flows together."""
 
     def __init__(self, net: Any, spec: dict[str, Any]) -> None:
         self._net = net
-        self._spec = spec
+        self._duration_s, self._count = spec["duration_s"], len(spec["flows"])
+        self._flow = spec["flows"][0]
         self._server: subprocess.Popen[bytes] | None = None
         self._client: subprocess.Popen[bytes] | None = None
         self._output = b""
 
     def prepare(self) -> None:
         """Start the server."""
-        receiver = self._net[self._spec["receiver"]]
+        receiver = self._net[self._flow["dst"]]
         with receiver.inside():
             self._server = subprocess.Popen(
                 ["iperf3", "--version4", "--server", "--one-off", "--port", str(_PORT), "--forceflush"],
@@ -41,16 +42,17 @@ class Iperf3:
                 return
         raise RuntimeError("the iperf3 server did not start to listen")
 
-    def begin(self) -> None:
+    def begin(self, start_ns: int) -> None:
         """Start the client; its data flows leave from the ports that number them."""
-        spec = self._spec
-        amount = ["--bytes", str(spec["bytes"])] if spec["bytes"] else ["--time", f"{spec['duration_s']:g}"]
-        with self._net[spec["sender"]].inside():
+        del start_ns
+        flow, count = self._flow, self._count
+        amount = ["--bytes", str(flow["bytes"])] if flow["bytes"] else ["--time", f"{self._duration_s:g}"]
+        with self._net[flow["src"]].inside():
             self._client = subprocess.Popen(
                 [
-                    *("iperf3", "--client", self._net[spec["receiver"]].IP(), "--port", str(_PORT)),
-                    *("--cport", str(first_port(spec["flows"])), "--parallel", str(spec["flows"])),
-                    *("--congestion", spec["cc"], "--json", *amount),
+                    *("iperf3", "--client", self._net[flow["dst"]].IP(), "--port", str(_PORT)),
+                    *("--cport", str(first_port(count)), "--parallel", str(count)),
+                    *("--congestion", flow["cc"], "--json", *amount),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -79,9 +81,8 @@ class Iperf3:
             raise RuntimeError(f"iperf3 gave no JSON: {self._output[-300:]!r}") from broken
         if "error" in report:
             raise RuntimeError(f"iperf3: {report['error']}")
-        first = first_port(self._spec["flows"])
+        first = first_port(self._count)
         flows = [
-            {"flow": number, "port": first + number, "finished_ns": None}
-            for number in range(self._spec["flows"])
+            {"flow": number, "port": first + number, "finished_ns": None} for number in range(self._count)
         ]
-        return {"flows": flows, "iperf3": report}
+        return {"client": "sender", "flows": flows, "iperf3": report}

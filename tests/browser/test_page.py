@@ -291,6 +291,80 @@ class TestResiduals:
         assert complaints(browser) == []
 
 
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of a made-up run of two BBR and two CUBIC flows, with every kind of figure."""
+    heat = {"title": "Map", "kind": "heat", "x": "queue", "rows": "cc", "by": [], "y": "cc_shares:bbr"}
+    folder = made_up.mixed(tmp_path_factory.mktemp("mixed") / "run")
+    manifest = folder.manifest()
+    folder.write_manifest({**manifest, "figures": [*manifest["figures"], heat]})
+    return page.write(folder)
+
+
+@pytest.fixture
+def shown_mixed(browser: WebDriver, mixed: Path) -> WebDriver:
+    """Return the browser with that page open."""
+    complaints(browser)
+    browser.get(mixed.as_uri())
+    return browser
+
+
+class TestKinds:
+    def test_all_are_drawn_without_a_word(self, shown_mixed: WebDriver) -> None:
+        plots = shown_mixed.find_elements(By.CSS_SELECTOR, "[data-figure]")
+        assert len(plots) == 7
+        marks = (".points path", ".trace path", ".boxlayer path", ".heatmaplayer image")
+        for plot in plots:
+            assert plot.find_elements(By.CSS_SELECTOR, ", ".join(marks))
+        assert complaints(shown_mixed) == []
+
+    @pytest.mark.parametrize("place", range(7))
+    def test_click_on_a_mark_leads_to_its_point(self, shown_mixed: WebDriver, place: int) -> None:
+        """With the mark as plotly itself makes it from what is drawn."""
+        name = shown_mixed.execute_script(
+            """const plot = document.querySelectorAll("[data-figure]")[arguments[0]];
+            const trace = plot._fullData.findLast((one) => one.customdata || one.meta);
+            let id = trace.meta ?? trace.customdata;
+            while (Array.isArray(id)) id = id[id.length - 1];
+            plot.emit("plotly_click", {
+              points: [{ customdata: trace.customdata && id, data: plot.data[trace.index] }],
+            });
+            return id;""",
+            place,
+        )
+        assert shown_mixed.find_element(By.ID, "choice").get_attribute("value") == name
+        assert shown(shown_mixed) == [name]
+
+    def test_cells_are_written_in_ink_that_reads(self, shown_mixed: WebDriver) -> None:
+        plot = shown_mixed.find_elements(By.CSS_SELECTOR, "[data-figure]")[-1]
+        written = plot.find_elements(By.CSS_SELECTOR, ".heatmap-label")
+        assert len(written) == len(made_up.QUEUES)
+        assert all(float(label.text) > 50 for label in written)
+
+    def test_delay_falls_to_the_right(self, shown_mixed: WebDriver) -> None:
+        ends = shown_mixed.execute_script(
+            'return document.querySelectorAll("[data-figure]")[2]._fullLayout.xaxis.range'
+        )
+        assert ends[0] > ends[1]
+
+    def test_panels_over_time_share_their_axis(self, shown_mixed: WebDriver) -> None:
+        found = shown_mixed.execute_script(
+            """const layout = document.querySelectorAll("[data-figure]")[5]._fullLayout;
+            return Object.keys(layout).filter((name) => /^[xy]axis[0-9]*$/.test(name)).sort();"""
+        )
+        assert found == ["xaxis", "yaxis", *(f"yaxis{number}" for number in range(2, 7))]
+
+    @pytest.mark.parametrize("width", [390, 1000])
+    def test_nothing_sticks_out_sideways(self, shown_mixed: WebDriver, width: int) -> None:
+        emulate(shown_mixed, width)
+        try:
+            shown_mixed.refresh()
+            assert shown_mixed.execute_script("return document.documentElement.scrollWidth") <= width
+            assert complaints(shown_mixed) == []
+        finally:
+            shown_mixed.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})  # type: ignore[attr-defined]
+
+
 class TestSorting:
     def test_numbers_by_value_and_nothing_last(self, opened: WebDriver) -> None:
         press(opened, "steady")

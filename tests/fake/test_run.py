@@ -137,7 +137,9 @@ class TestWhole:
                 assert {row["point"] for row in rows} == {point}
             outcome = run.folder.outcome(point)
             assert outcome is not None
-            assert outcome["workload"]["flows"] == [{"flow": 0, "port": 40000, "finished_ns": None}]
+            assert outcome["workload"]["flows"] == [
+                {"flow": 0, "port": 40000, "finished_ns": None, "tcp_info": None}
+            ]
 
     def test_flows_of_a_given_size_end_when_they_arrived(
         self, tmp_path: Path, make_kernel: Callable[..., KernelRecord]
@@ -254,8 +256,8 @@ class TestFailures:
 
         def other_path(self: FakeEngine, spec: Any, **rest: Any) -> EngineResult:
             result = real(self, spec, **rest)
-            path = {**result.outcome["path"], "rtts_s": [0.5]}
-            return EngineResult(result.frames, {**result.outcome, "path": path}, 0.0, 0.0)
+            path = {**result.outcome["path"][0], "rtts_s": [0.5]}
+            return EngineResult(result.frames, {**result.outcome, "path": [path]}, 0.0, 0.0)
 
         monkeypatch.setattr(FakeEngine, "run", other_path)
         run.go(make(), POINTS[:1])

@@ -1,5 +1,5 @@
-"""There is one topology so far."""
+"""A shape that nobody drew."""
 
 from lab.scenario import Scenario
 
-scenario = Scenario(name="a", question="q", why="w", topology="dumbbell")
+scenario = Scenario(name="a", question="q", why="w", topology="ring")

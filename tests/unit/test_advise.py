@@ -126,7 +126,7 @@ def test_a_target_is_a_share_of_payload() -> None:
 def test_every_fault_of_a_path_at_once() -> None:
     with pytest.raises(SpecError) as raised:
         asking.path({**GIGABIT, "rate": "1gbps", "rtt": "0", "loss": "100%", "flows": "0"})
-    assert [fault.split(":")[0] for fault in raised.value.faults] == ["rate", "flows", "rtt", "loss"]
+    assert [fault.split(":")[0] for fault in raised.value.faults] == ["rate", "rtt", "loss", "flows"]
 
 
 def test_the_flags_ask_the_same_again() -> None:
@@ -599,7 +599,7 @@ def test_the_stored_script_is_a_scenario(tmp_path: Path) -> None:
         (["--rate", "10gbit", "--rtt", "0"], "leaves nothing to size"),
         (["--rate", "10gbit", "--rtt", "80ms", "--loss", "100%"], "lets nothing through"),
         (["--rate", "10gbit", "--rtt", "80ms", "--loss", "101%"], "out of range"),
-        (["--rate", "10gbit", "--rtt", "80ms", "--flows", "0"], "out of range"),
+        (["--rate", "10gbit", "--rtt", "80ms", "--flows", "0"], "leaves nothing to predict; give at least 1"),
         (["--rate", "10gbit", "--rtt", "80ms", "--target", "100%"], "at most 99.5%"),
         (["--rate", "10gbit", "--rtt", "80ms", "--target", "0%"], "is under 1%"),
         (["--rate", "10gbit", "--rtt", "80ms", "--target", "120%"], "is more than headers leave"),
@@ -607,6 +607,19 @@ def test_the_stored_script_is_a_scenario(tmp_path: Path) -> None:
         (["--rate", "10gbit", "--rtt", "80ms", "--cc", "BBR"], "is not a congestion control"),
         (["--rate", "10gbit", "--rtt", "80ms", "--cc", "bbr,,cubic"], "an empty name"),
         (["--rate", "10gbit", "--rtt", "80ms", "--verify", "nowhere.conf"], "cannot be read"),
+        (
+            ["--rate", "10gbit", "--rtt", "10ms+20ms"],
+            "rtt: '10ms+20ms' lists 2 RTTs, and the model takes one; give one, such as 10ms",
+        ),
+        (
+            ["--rate", "10gbit", "--rtt", "80ms", "--cc", "cubic,bbr*2+cubic"],
+            "cc: 'bbr*2+cubic' lists 3 congestion controls, and the model takes one; give one, such as bbr",
+        ),
+        (
+            ["--rate", "10gbit", "--rtt", "80ms", "--loss", "ge:1%:10%"],
+            "loss: 'ge:1%:10%:100%:0%' is no probability, and the model knows random loss alone;"
+            " give one, such as 0.1%",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(

@@ -20,6 +20,7 @@ from lab.cli.main import main
 from lab.engines.base import ENGINES
 from lab.errors import EngineError
 from lab.kernels import KernelRecord
+from lab.knobs import PATH_KNOBS
 from lab.model.inputs import Release
 from lab.model.predict import predict
 from lab.setting import setting
@@ -80,7 +81,9 @@ def wanlab(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyte
 def put_fake_engine(monkeypatch: pytest.MonkeyPatch, kernel: KernelRecord) -> None:
     """Put the fake engine and a kernel that is only a record in the place of real ones."""
     monkeypatch.setitem(ENGINES, "virtual", "lab.engines.fake")
-    monkeypatch.setattr(importlib.import_module("lab.cli.run"), "find_kernel", lambda _: kernel)
+    command = importlib.import_module("lab.cli.run")
+    monkeypatch.setattr(command, "find_kernel", lambda _: kernel)
+    monkeypatch.setattr(command, "require_controls", lambda _wanted, _kernels: None)
 
 
 @pytest.fixture
@@ -99,7 +102,7 @@ def stored_once(tmp_path_factory: pytest.TempPathFactory, make_kernel: Callable[
         put_fake_engine(monkeypatch, make_kernel())
         assert main(["run", str(script), "--out", str(folder.path), "--jobs", "1"]) == 0
     row = folder.rows("points")[0]
-    kept = {column.name: row[column.name] for column in schema.POINT_COLUMNS[:30]}
+    kept = {name: row[name] for name in ("point", *PATH_KNOBS, "engine", "seed", "kernel_release")}
     failed = {**kept, "status": "failed", "reason": "died: [/bold] [Errno 5] :smile: ☃\nand a second line"}
     folder.put_point(row["point"], {"points": [failed]}, {"reason": "died"})
     return folder.path
@@ -484,7 +487,12 @@ class TestPredict:
             (["--rtt", "200"], "rtt: '200' has no unit"),
             (["--rtt", "0"], "rtt: '0' leaves nothing to predict"),
             (["--loss", "0.1"], "loss: '0.1': it may be a fraction or percent"),
-            (["--flows", "0"], "flows: '0' is out of range"),
+            (["--flows", "0"], "flows: '0' leaves nothing to predict; give at least 1"),
+            (["--rtt", "10ms+20ms"], "rtt: '10ms+20ms' lists 2 RTTs, and the model takes one; give one"),
+            (["--cc", "bbr+cubic"], "cc: 'bbr+cubic' lists 2 congestion controls, and the model takes one"),
+            (["--bytes", "1MB+1GB"], "bytes: '1MB+1GB' lists 2 sizes, and the model takes one; give one"),
+            (["--loss", "ge:1%:10%"], "loss: 'ge:1%:10%:100%:0%' is no probability, and the model knows"),
+            (["--loss", "list:5"], "loss: 'list:5' is no probability, and the model knows random loss alone"),
             (["--queue", "100B"], "queue: '100B' is 100 bytes at rate=1gbit rtt=200ms, under one packet"),
             (["--rtt", "1500ns"], "rtt: '1.5us' is not whole microseconds"),
             (["--rate", "1gbps", "--loss", "0.1"], "rate: '1gbps' is ambiguous"),

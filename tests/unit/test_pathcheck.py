@@ -24,8 +24,10 @@ def train(point: Point, *, rate_bps: float | None = None, burst: int = 0, begin_
     return [(number, begin_ns + round(max(0, number - burst) * packet_ns)) for number in range(count)]
 
 
-def judge(point: Point, rtts_s: list[float], arrivals: Train, sent_ns: int = 1) -> pathcheck.MeasuredPath:
-    return pathcheck.judge(point, rtts_s, arrivals, sent_ns)
+def judge(
+    point: Point, rtts_s: list[float], arrivals: Train | None, sent_ns: int = 1
+) -> pathcheck.MeasuredPath:
+    return pathcheck.judge(point, point.rtt_s, rtts_s=rtts_s, train=arrivals, train_sent_ns=sent_ns)
 
 
 class TestRightPath:
@@ -67,6 +69,10 @@ class TestWrongPath:
             MeasurementError, match=r"the path carries \S+ bit/s where \S+ bit/s was asked for"
         ):
             judge(point, [0.2], train(point, rate_bps=point.rate_bps * factor))
+
+    def test_no_packet_of_the_train(self, make_point: MakePoint) -> None:
+        with pytest.raises(MeasurementError, match="the path lost 82 of 82 packets sent in one go"):
+            judge(make_point(), [0.2], [])
 
     def test_no_answer(self, make_point: MakePoint) -> None:
         with pytest.raises(MeasurementError) as refused:

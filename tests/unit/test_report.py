@@ -378,7 +378,7 @@ class TestCurves:
         (plot,) = curves.plots(
             read(made_up.point(), made_up.point(rmem="50MiB"), **figure("rmem", y="retransmits"))
         )
-        assert plot.y_title == "Segments sent again, all flows (segments)"
+        assert plot.scale.title == "Segments sent again, all flows (segments)"
         assert plot.link == ()
         assert all(curve.prediction == () for curve in plot.curves)
 
@@ -422,6 +422,34 @@ TWO_VALUES = {
     "bytes": ("none", "1MiB"),
     "interval": ("auto", "10ms"),
     "kernel": ("6.1", "6.12"),
+    "topology": ("dumbbell", "star"),
+    "pairs": ("2", "4"),
+    "bottlenecks": ("2", "4"),
+    "access": ("auto", "10mbit+1gbit"),
+    "rate_back": ("same", "1mbit"),
+    "route": ("none", "london-newyork"),
+    "qdisc": ("fq_codel", "cake"),
+    "target": ("default", "20ms"),
+    "ecn": ("on", "off"),
+    "ce_threshold": ("none", "1ms"),
+    "jitter_dist": ("uniform", "pareto"),
+    "rate_change": ("none", "5s:50mbit"),
+    "rtt_change": ("none", "5s~10s:80ms"),
+    "loss_change": ("none", "5s:1%"),
+    "trace": ("none", "traces/one.csv"),
+    "trace_step": ("10ms", "20ms"),
+    "start": ("0s", "0s+5s"),
+    "stop": ("end", "10s+end"),
+    "spread": ("0s", "1s"),
+    "arrivals": ("none", "poisson:60%"),
+    "sizes": ("exp:100KB", "pareto:1.2:64KB"),
+    "on_off": ("none", "1s:2s"),
+    "reverse": ("0", "2"),
+    "udp": ("none", "10mbit"),
+    "probe": ("none", "10ms"),
+    "request": ("100B", "1KB"),
+    "response": ("1MB", "64KB"),
+    "think": ("0s", "1s"),
 }
 
 
@@ -530,8 +558,42 @@ class TestAxis:
         assert [text for _, text in axis.ticks] == ["6<br>(default)", "50"]
 
     def test_queue_counts_in_the_bytes_that_it_came_to(self, read: Callable[..., Stored]) -> None:
-        run = read(*(made_up.point(queue=queue, rate="8mbit", rtt="128ms") for queue in ("1bdp", "4bdp")))
+        run = read(*(made_up.point(queue=queue, rate="8mbit", rtt="128ms") for queue in ("1bdp", "500KiB")))
         assert list(self.build(run, "queue").positions.values()) == [125.0, 500.0]
+
+    @pytest.mark.parametrize(
+        ("queues", "title", "positions"),
+        [
+            (("0.5bdp", "4bdp"), "Queue of the bottleneck (BDP)", [0.5, 4.0]),
+            (("10p", "1000p"), "Queue of the bottleneck (packets)", [10.0, 1000.0]),
+            (("5ms", "50ms"), "Queue of the bottleneck (ms at its rate)", [5.0, 50.0]),
+        ],
+    )
+    def test_queues_of_one_unit_count_in_it(
+        self, read: Callable[..., Stored], queues: tuple[str, ...], title: str, positions: list[float]
+    ) -> None:
+        axis = self.build(read(*(made_up.point(queue=queue) for queue in queues)), "queue")
+        assert axis.title == title
+        assert list(axis.positions.values()) == pytest.approx(positions)
+        assert [text for _, text in axis.ticks] == [f"{position:g}" for position in positions]
+        for queue, position in zip(queues, positions, strict=True):
+            value = PATH_KNOBS["queue"].value
+            assert value(axis.text(position)).amount == pytest.approx(value(queue).amount)
+
+    def test_lists_are_names(self, read: Callable[..., Stored]) -> None:
+        run = read(
+            *(made_up.point(rtt=rtt, topology="dumbbell") for rtt in ("10ms+20ms", "10ms+80ms", "10ms"))
+        )
+        axis = self.build(run, "rtt")
+        assert not axis.numeric
+        assert [text for _, text in axis.ticks] == ["10ms+20ms", "10ms+80ms", "10ms"]
+
+    @pytest.mark.parametrize(("loss", "numeric"), [("0.1%", True), ("ge:1%:10%", False)])
+    def test_losses_are_numbers_where_they_are_chance(
+        self, read: Callable[..., Stored], loss: str, numeric: bool
+    ) -> None:
+        axis = self.build(read(*(made_up.point(loss=one) for one in ("1%", loss))), "loss")
+        assert axis.numeric == numeric
 
     def test_queues_in_packets_are_names(self, read: Callable[..., Stored]) -> None:
         axis = self.build(read(made_up.point(queue="10p"), made_up.point(queue="1bdp")), "queue")
@@ -553,7 +615,7 @@ class TestAxis:
 
 
 class TestSeeds:
-    def test_median_is_drawn_and_every_seed_marked(self, tmp_path: Path) -> None:
+    def test_mean_is_drawn_with_its_interval_and_every_seed_marked(self, tmp_path: Path) -> None:
         of = [made_up.point(seed, rmem=rmem) for rmem in ("25MiB", "50MiB") for seed in (1, 2, 3)]
         its = [(one, made_up.done(one, steady_goodput_bps=one.seed**2 * 1e6)) for one in of]
         run = stored_module.read(made_up.store(tmp_path / "run", its, **figure("rmem")))
@@ -561,8 +623,15 @@ class TestSeeds:
         (drawn,) = figures.draw(run)
         above = [trace for trace in drawn.figure.data if trace.yaxis is None]
         measured = [trace for trace in above if trace.customdata is not None]
-        assert [list(trace.y) for trace in measured] == [[4.0, 4.0], [1.0, 4.0, 9.0, 1.0, 4.0, 9.0]]
-        assert "the median of all seeds" in drawn.caption
+        mean = pytest.approx(14 / 3)
+        assert list(measured[0].y) == [mean, mean]
+        assert list(measured[1].y) == [1.0, 4.0, 9.0, 1.0, 4.0, 9.0]
+        low, high = measured[0].error_y.arrayminus[0], measured[0].error_y.array[0]
+        assert 0 < low <= 14 / 3 - 1
+        assert 0 < high <= 9 - 14 / 3
+        assert "mean of 3 seeds" in measured[0].text[0]
+        assert "the mean of all seeds" in drawn.caption
+        assert "3 repetitions are few" in drawn.caption
 
 
 class TestSeries:
@@ -613,8 +682,9 @@ class TestSeries:
         thin = self.of(made_up.point(rate="100mbit"))
         assert thin.stride == 4
         assert len(thin.flows[0].t_s) == 10
-        assert thin.queue.drops.sum() == 5
-        assert thin.queue.backlog_bytes.max() == 1514 * 39
+        (queue,) = thin.queues
+        assert queue.drops.sum() == 5
+        assert queue.backlog_bytes.max() == 1514 * 39
         goodput = made_up.base_row(made_up.point(rate="100mbit"))["predicted_goodput_bps"]
         assert thin.flows[0].goodput_bps()[1:] == pytest.approx(goodput, rel=1e-4)
 

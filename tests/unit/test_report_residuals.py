@@ -92,7 +92,7 @@ class TestResiduals:
         assert list(trace.y) == pytest.approx([0, -5])
         assert "predicts for the whole load" in drawn.caption
 
-    def test_of_seeds_is_the_median(self, tmp_path: Path) -> None:
+    def test_of_seeds_is_the_mean(self, tmp_path: Path) -> None:
         its = []
         for rmem in ("4MiB", "8MiB"):
             for seed, share in ((1, 0.9), (2, 1.0), (3, 1.3)):
@@ -101,7 +101,7 @@ class TestResiduals:
                 its.append((one, made_up.done(one, steady_goodput_bps=share * goodput)))
         run = stored_module.read(made_up.store(tmp_path / "run", its))
         (trace,) = below(figures.draw(run)[0])
-        assert list(trace.y) == pytest.approx([0, 0])
+        assert list(trace.y) == pytest.approx([100 * 0.2 / 3] * 2)
 
     def test_column_without_prediction_has_no_panel(self, read: Read) -> None:
         (drawn,) = figures.draw(read(sweep([1.0, 1.0]), y="retransmits"))
@@ -128,7 +128,7 @@ class TestPredicted:
         for entry in curve.entries:
             told = entry.number(column)
             assert told is not None
-            assert line[plot.axis.positions[entry.id]] == pytest.approx(told / plot.y_factor, rel=1e-5)
+            assert line[plot.axis.positions[entry.id]] == pytest.approx(told / plot.scale.factor, rel=1e-5)
 
     @pytest.mark.parametrize(
         ("x", "values"),

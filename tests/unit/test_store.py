@@ -37,13 +37,14 @@ def full_row(columns: tuple[schema.Column, ...], **values: Any) -> dict[str, Any
 
 
 def tables(point: str, status: str = "done") -> dict[str, list[dict[str, Any]]]:
-    """Return one row of points, two of flows and samples, one of queues and limits."""
+    """Return one row of points, two of flows and samples, one of queues, limits and delays."""
     return {
         "points": [full_row(schema.POINT_COLUMNS, point=point, status=status)],
         "flows": [full_row(schema.FLOW_COLUMNS, point=point, flow=number) for number in range(2)],
         "samples": [full_row(schema.SAMPLE_COLUMNS, point=point, flow=0, t_s=t_s) for t_s in (0.0, 0.05)],
         "queues": [full_row(schema.QUEUE_COLUMNS, point=point)],
         "limits": [full_row(schema.LIMIT_COLUMNS, point=point)],
+        "delays": [full_row(schema.DELAY_COLUMNS, point=point)],
     }
 
 

@@ -1,0 +1,2 @@
+"""x"""
+def svg(plan, notes): return ""
