@@ -46,7 +46,8 @@ def main() -> None:
     net = LabNet(topology(**spec["topology"]["params"]))
     through("network, set and read back")
     tuning.apply(net, spec["sysctls"])
-    pathcheck.measure(net, spec["path_check"])
+    for check in spec["path_check"]:
+        pathcheck.measure(net, check)
     through("sysctls and path check")
     recorder = Recorder(net, spec["probes"])
     workload = agent.make_workload(net, spec["workload"])
@@ -54,7 +55,7 @@ def main() -> None:
     through("connections")
     start_ns = clock.now_ns()
     recorder.start(start_ns)
-    workload.begin()
+    workload.begin(start_ns)
     recorder.record(workload.finished, start_ns + spec["workload"]["limit_ns"])
     through("load and 200 samples")
     workload.end()

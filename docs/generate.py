@@ -1,6 +1,6 @@
-"""Writes the parts of the reference that the code decides: knobs, tables, commands.
+"""Writes the parts of the reference that the code decides: knobs, tables, commands, topologies.
 
-    python docs/generate.py           put them into docs/reference/
+    python docs/generate.py           put them into docs/reference/ and docs/pictures/
     python docs/generate.py --check   say which are not as the code has them; exit status 1
 
 A generated part stands between two comments that name it. What is around it is
@@ -19,7 +19,8 @@ REFERENCE = Path(__file__).resolve().parent / "reference"
 if __name__ == "__main__":
     sys.path.insert(0, str(REFERENCE.parent.parent))
 
-from lab import routes, schema  # noqa: E402 (run as a script, the repository is not on the path before)
+from docs import topologies  # noqa: E402 (run as a script, the repository is not on the path before)
+from lab import routes, schema  # noqa: E402
 from lab.cli.main import parser  # noqa: E402
 from lab.knobs import PATH_KNOBS  # noqa: E402
 
@@ -74,6 +75,7 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "knobs.md": {"knobs": knobs},
     "tables.md": {name: lambda name=name: columns(name) for name in schema.TABLES},  # type: ignore[misc]
     "routes.md": {"routes": routes.markdown},
+    "topologies.md": {name: lambda name=name: topologies.part(name, table) for name in topologies.EXAMPLES},  # type: ignore[misc]
     "command.md": {prog: lambda sub=sub: words(sub) for prog, sub in commands()},  # type: ignore[misc]
 }
 """{page of the reference: {part: what makes it}}"""
@@ -99,12 +101,19 @@ def pages() -> Iterator[tuple[Path, str, str]]:
         yield path, there, made
 
 
+def pictures() -> Iterator[tuple[Path, str, str]]:
+    """Yield every drawing of a topology: path, text as it is, "" for none, text as it should be."""
+    for name in topologies.EXAMPLES:
+        path, made = topologies.picture(name)
+        yield path, path.read_text(encoding="utf-8") if path.exists() else "", made
+
+
 def main(argv: Sequence[str]) -> int:
-    """Write the pages, or with `--check` compare them; return 0, or 1 where one differs."""
-    options = argparse.ArgumentParser(description="Write the generated parts of docs/reference/.")
-    options.add_argument("--check", action="store_true", help="write nothing, say which page is out of date")
+    """Write the pages and drawings, or with `--check` compare them; return 0, or 1 where one differs."""
+    options = argparse.ArgumentParser(description="Write the generated parts of docs/.")
+    options.add_argument("--check", action="store_true", help="write nothing, say which file is out of date")
     check = options.parse_args(argv).check
-    stale = [(path, made) for path, there, made in pages() if there != made]
+    stale = [(path, made) for path, there, made in (*pages(), *pictures()) if there != made]
     for path, made in stale:
         if check:
             print(f"{path.name}: not as the code has it; run python docs/generate.py", file=sys.stderr)

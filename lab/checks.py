@@ -118,7 +118,20 @@ def _network_faults(point: Point) -> Iterator[str]:
         yield (
             f"pairs: {knobs['pairs']!r} is fewer than the {len(point.rtts_s)} RTTs that are listed; give more"
         )
+    yield from _place_faults(point)
     yield from _queue_faults(point)
+
+
+def _place_faults(point: Point) -> Iterator[str]:
+    """Yield the fault of a flow between hosts that are not there."""
+    places, first = layout.places_of(point), layout.first_pair(point)
+    last = first + layout.pair_count(point) - 1
+    wrong = [place for place in places or () if not first <= place <= last]
+    if wrong:
+        yield (
+            f"place: {point.knobs['place'][:40]!r} puts a flow on pair {wrong[0]}, and the pairs of this"
+            f" {layout.shape(point)} are {first} to {last}; take one of them, or more pairs"
+        )
 
 
 def _path_shape_faults(point: Point) -> Iterator[str]:
@@ -142,10 +155,10 @@ def _path_shape_faults(point: Point) -> Iterator[str]:
 
 def _parking_lot_faults(point: Point) -> Iterator[str]:
     knobs, pairs = point.knobs, layout.pair_count(point)
-    if int(knobs["flows"]) < pairs:
+    if int(knobs["flows"]) < pairs and layout.places_of(point) is None:
         yield (
             f"flows: {knobs['flows']!r} leaves out cross traffic of a parking lot of"
-            f" {knobs['bottlenecks']} bottlenecks; give at least {pairs}"
+            f" {knobs['bottlenecks']} bottlenecks; give at least {pairs}, or say their place"
         )
     if not _is_default(point, "pairs"):
         yield (

@@ -397,6 +397,15 @@ _NETWORK = (
     ),
 )
 _TRAFFIC = (
+    Knob(
+        "place",
+        "turn",
+        "pairs that the flows join, 1+1+2 by the numbers of their hosts (0 crosses a whole parking lot);"
+        " turn: one after another",
+        optional(listed(count(0, MOST_PAIRS, "the number of a pair"), "pairs"), "turn"),
+        shown(show_list(str), "turn"),
+        later=True,
+    ),
     Knob("start", "0s", "when flows begin, 0s+5s in turn", listed(_span, "times"), show_list(_time), True),
     Knob(
         "stop",

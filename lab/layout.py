@@ -100,7 +100,27 @@ def plan(point: Point) -> Plan:
 
 
 def pair_of(point: Point, number: int, *, back: bool = False) -> Pair:
-    """Return the pair that a flow joins: flows go over the pairs in turn."""
+    """Return the pair that a flow joins: as the knob `place` has it, else over the pairs in turn.
+
+    Raises IndexError for a pair that is not there, see `lab.checks`.
+    """
     network = plan(point)
     pairs = network.back_pairs if back else network.pairs
-    return pairs[number % len(pairs)]
+    places = places_of(point)
+    if places is None or back:
+        return pairs[number % len(pairs)]
+    place = places[number % len(places)] - first_pair(point)
+    if place < 0:
+        raise IndexError(place)
+    return pairs[place]
+
+
+def places_of(point: Point) -> tuple[int, ...] | None:
+    """Return the pairs that flows join in turn, by the numbers of their hosts; None for all in turn."""
+    places: tuple[int, ...] | None = PATH_KNOBS["place"].value(point.knobs["place"])
+    return places
+
+
+def first_pair(point: Point) -> int:
+    """Return the number that the hosts of the first pair have: none, 0, where the parking lot's has none."""
+    return 0 if shape(point) == "parking_lot" else 1

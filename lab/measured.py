@@ -143,8 +143,10 @@ def _fairness(point: Point, flows: Sequence[Flow], span: Span) -> Row:
     unfair = (
         measures.rtt_unfairness(rates, [flow.planned.rtt_s for flow, _ in there]) if len(there) > 1 else None
     )
+    half_s = (span.begin_s + span.end_s) / 2  # competition settles later than the ramp
     shares = measures.share_by_control(
-        [flow.delivery.at(span.end_s) for flow in flows], [flow.cc for flow in flows]
+        [flow.delivery.at(span.end_s) - flow.delivery.at(half_s) for flow in flows],
+        [flow.cc for flow in flows],
     )
     return {
         "jain": measures.jain(rates) if len(rates) > 1 else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,20 +18,22 @@ from lab.plans.plan import End
 
 Steps = Sequence[tuple[float, float]]
 
+_DIGEST = re.compile(r"@[0-9a-f]{8}$")
+
 SHORTEST_HOLD_S = 0.03
 """From here a step in which hardly a packet passes is a link that stands still, and not a slow one."""
 
 
 def trace_file(text: str) -> Path:
     """Return the file that the knob `trace` names, without the digest that a point's has."""
-    return Path(text.rpartition("@")[0] if "@" in text else text)
+    return Path(_DIGEST.sub("", text))
 
 
 def with_digest(text: str) -> str:
     """Return the knob `trace` with what the file holds in its name. Raises UserError where it has changed."""
     file = trace_file(text)
     digest = traces.digest(file)
-    if "@" in text and not text.endswith(f"@{digest}"):
+    if _DIGEST.search(text) and not text.endswith(f"@{digest}"):
         raise UserError(
             f"trace: {text!r} names another content than {file} has now, {digest}; leave @... out"
         )

@@ -15,6 +15,10 @@ meets loss after loss, and BBR has nearly all. In a deeper queue BBR is left wit
 cap, and CUBIC with what else fits: BBR's share falls with the queue, and does not
 depend on how many CUBIC flows there are (Ware, Mukerjee, Seshan, Sherry, 2019).
 
+It takes long to get there: BBR sees the queue in its RTT only every ten seconds, and
+CUBIC needs half a minute to fill a deep one. So a run lasts five minutes, and shares
+are those of its second half.
+
 Harm compares: what CUBIC's flow gets here, over what it gets beside another CUBIC.
 """,
     topology="dumbbell",
@@ -23,7 +27,7 @@ Harm compares: what CUBIC's flow gets here, over what it gets beside another CUB
         "rtt": "40ms",
         "flows": 2,
         "spread": "1s",
-        "duration": "90s",
+        "duration": "300s",
         "rmem": "max=64MiB",
         "wmem": "max=64MiB",
     },
@@ -43,9 +47,9 @@ Harm compares: what CUBIC's flow gets here, over what it gets beside another CUB
             at_least=0.6,
         ),
         Expectation(
-            "in 16 BDP and more CUBIC has most of it",
+            "in 8 BDP and more CUBIC has the larger part",
             value="cc_shares:cubic",
-            where={"queue": ("16bdp", "32bdp"), "cc": "bbr+cubic"},
+            where={"queue": ("8bdp", "16bdp", "32bdp"), "cc": "bbr+cubic"},
             at_least=0.5,
         ),
     ),

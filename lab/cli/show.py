@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lab import schema, units
+from lab import repeats, schema, units
 from lab.cli import output
 from lab.cli.run import parse_settings
 from lab.errors import SpecError, UnitError, UserError
 from lab.knobs import PATH_KNOBS
 from lab.report import limits
+from lab.report.competition import harm_sentences
 from lab.store import RunFolder
 
 _RESULTS = ("goodput", "steady", "predicted", "predicted limit", "measured limit", "retr", "wall")
@@ -29,6 +30,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="WHICH",
         help="only these: identities (2024f41e98,...), `failed`, `done`, or NAME=V[,V...]; repeat to narrow",
+    )
+    parser.add_argument(
+        "--each", action="store_true", help="of a repeated run, every seed and not their means"
+    )
+    parser.add_argument(
+        "--column",
+        default="steady_goodput_bps",
+        metavar="NAME",
+        help="of a repeated run, what settings are told apart by (default: steady_goodput_bps)",
     )
     output.add_format(parser, "csv")
 
@@ -83,14 +93,17 @@ def missing(folder: RunFolder, stored: int) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the rows; return 0."""
-    folder = RunFolder(arguments.folder)
+    folder, column = RunFolder(arguments.folder), repeats.column(arguments.column)
     stored = ordered_rows(folder)
     rows = select(stored, arguments.points)
-    columns = [column.name for column in schema.POINT_COLUMNS]
+    columns = [one.name for one in schema.POINT_COLUMNS]
     if arguments.format == "json":
         output.print_json([{name: row.get(name) for name in columns} for row in rows])
     elif arguments.format == "csv":
         output.print_csv(rows, columns)
+    elif len({row["seed"] for row in rows}) > 1 and not arguments.each:
+        print(f"{folder.path}: {len(rows)} points; --each shows every seed")
+        print_repeats(rows, column)
     else:
         print_points(rows, folder)
     lacking = missing(folder, len(stored))
@@ -118,6 +131,23 @@ def print_points(rows: Sequence[Mapping[str, Any]], folder: RunFolder) -> None:
     output.print_table(told, right=_NUMBERS)
     for note in dict.fromkeys(row["note"] for row in rows if row.get("note")):
         print(f"Note: {note}")
+    for sentence in harm_sentences(rows):
+        print(sentence)
+
+
+def print_repeats(rows: Sequence[Mapping[str, Any]], column: str) -> None:
+    """Print every setting once, over its seeds: means with intervals, and what they cannot tell apart."""
+    groups = repeats.summarise(rows, tuple(dict.fromkeys((*repeats.COLUMNS, column))))
+    told = []
+    for group in groups:
+        words = dict(part.partition("=")[::2] for part in group.label.split(", ") if part)
+        cells = {name: repeats.say(name, of) if of else "-" for name, of in group.estimates.items()}
+        failed = {"failed": str(group.failed)} if any(one.failed for one in groups) else {}
+        told.append({**words, "seeds": str(group.n), **failed, **cells})
+    output.print_table(told, right=frozenset(repeats.NUMBERS))
+    print("Mean of all seeds and the 95 % interval of that mean, by bootstrap.")
+    for sentence in repeats.indistinct(groups, column):
+        print(sentence)
 
 
 def _results(row: Mapping[str, Any]) -> dict[str, str]:

@@ -62,17 +62,23 @@ class Canvas:
         place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}" rx="{_n(corner)}"'
         self._add("rect", f'{place} fill="none" stroke="currentColor" stroke-width="1.5"', kind)
 
-    def path(self, path: str, kind: str, reach: Sequence[tuple[float, float]], *, dashed: bool = False) -> None:
+    def path(
+        self, path: str, kind: str, reach: Sequence[tuple[float, float]], *, dashed: bool = False
+    ) -> None:
         """Draw a line along an SVG path; reach: points that hold its extent."""
         for x, y in reach:
             self._reach(x - 2, y - 2, x + 2, y + 2)
         dashes = ' stroke-dasharray="2 5"' if dashed else ""
         heavy = "3" if "studied" in kind else "1.5"
         self._add(
-            "path", f'd="{path}" fill="none" stroke="currentColor" stroke-width="{heavy}"{dashes}', f"link {kind}"
+            "path",
+            f'd="{path}" fill="none" stroke="currentColor" stroke-width="{heavy}"{dashes}',
+            f"link {kind}",
         )
 
-    def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "", *, dashed: bool = False) -> None:
+    def line(
+        self, x1: float, y1: float, x2: float, y2: float, kind: str = "", *, dashed: bool = False
+    ) -> None:
         """Draw a straight line."""
         ends = ((x1, y1), (x2, y2))
         self.path(f"M{_n(x1)} {_n(y1)}L{_n(x2)} {_n(y2)}", kind, ends, dashed=dashed)

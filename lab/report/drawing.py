@@ -1,73 +1,38 @@
-"""The path of a point as words for the drawing and for the list beside it.
-
-The drawing itself is in `page.html`: sender, bottleneck router, WAN router,
-receiver, and three links with room for a few lines above (towards the receiver)
-and below (back).
-"""
+"""The network of a point: its drawing, and the list of facts beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lab import layout
+from lab.errors import UnitError
+from lab.report import network
 from lab.report.stored import Entry
 from lab.units import human_rate, human_size
 
-SLOTS = {"node": (4, 3), "out": (3, 6), "back": (3, 3)}
-"""How many nodes or links there are, and how many lines each has room for."""
-
-_NOTHING = ("", "0%", "0s")
+_CHANGES = ("rate_change", "rtt_change", "loss_change", "trace")
 
 
-def words(entry: Entry) -> dict[str, str]:
-    """Return {slot: text} of the drawing: node0-0 is the first line in the sender."""
+def draw(entry: Entry, engine: str) -> str:
+    """Return the network as SVG, once for a wide page and once for a narrow one; the page shows either.
+
+    "" where today's knobs refuse a value that the run had.
+    """
+    try:
+        plan = layout.plan(entry.point(engine))
+    except UnitError:
+        return ""
     knobs = entry.knobs
-    rate, rtt_s = human_rate(entry.number("rate_bps")), entry.number("configured_rtt_s") or 0.0
-    impairments = [
-        f"{name} {knobs[name]}"
-        for name in ("jitter", "loss", "duplicate", "reorder")
-        if knobs.get(name, "") not in _NOTHING
-    ]
     wmem, rmem = (f"{name} {knobs.get(name, '')}" for name in ("wmem", "rmem"))
+    flows, back = (knobs.get(name, default) for name, default in (("flows", "1"), ("reverse", "0")))
     cc = knobs.get("cc", "")
-    if _is_leaf(entry):
-        out = [
-            [f"htb {rate}", f"netem {_delay(rtt_s)}", _queue(entry), *impairments],
-            ["not shaped"],
-            ["not shaped"],
-        ]
-        back = [["not shaped"], ["not shaped"], ["not shaped"]]
-        nodes = [[wmem, cc, "rate, delay, queue"], ["forwards"], ["forwards"], [rmem]]
-    else:
-        delay = _delay(rtt_s / 2)
-        out = [["access link"], [f"htb {rate}", f"queue {_queue(entry)}"], [f"netem {delay}", *impairments]]
-        back = [[f"netem {delay}"], [f"htb {rate}", f"queue {_queue(entry)}"], ["access link"]]
-        nodes = [[wmem, cc], ["rate and queue"], ["delay"], [rmem]]
-    found = {
-        "recipe": knobs.get("recipe", ""),
-        "name1": "router" if _is_leaf(entry) else "bottleneck router",
-    }
-    for kind, groups in (("node", nodes), ("out", out), ("back", back)):
-        count, room = SLOTS[kind]
-        for place in range(count):
-            for line in range(room):
-                found[f"{kind}{place}-{line}"] = groups[place][line] if line < len(groups[place]) else ""
-    return found
-
-
-def rows(points: Sequence[Mapping[str, str]]) -> dict[str, int]:
-    """Return how many lines above and below the links any of these points uses, 1 at least."""
-    used = {"out": 1, "back": 1}
-    for slots in points:
-        for slot, text in slots.items():
-            kind = slot.rstrip("0123456789-")
-            if text and kind in used:
-                used[kind] = max(used[kind], int(slot.split("-")[1]) + 1)
-    return used
+    left = [wmem, cc if flows == "1" else f"{cc}, {flows} flows"]
+    right = [rmem] if back == "0" else [rmem, f"{back} {'flow' if back == '1' else 'flows'} back"]
+    return "".join(network.svg(plan, narrow=narrow, notes=(left, right)) for narrow in (False, True))
 
 
 def facts(entry: Entry) -> list[tuple[str, str]]:
-    """Return what the path was asked to be and what was measured before the load."""
+    """Return what the network was asked to be and what was measured before the load."""
     rate, rtt = entry.number("measured_rate_bps"), entry.number("rtt_s")
     asked_rate, asked_rtt = entry.number("rate_bps"), entry.number("configured_rtt_s")
     asked_queue, limit = entry.knobs.get("queue", ""), _queue(entry)
@@ -80,6 +45,7 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
     else:
         queue = limit if limit.replace(" ", "") == asked_queue else f"{asked_queue}: {limit}"
         recipe = "separate: rate and queue on one router, the delay on the next hop"
+    changes = [f"{name} {entry.knobs[name]}" for name in _CHANGES if entry.knobs.get(name, "none") != "none"]
     return [
         ("Rate", f"{human_rate(asked_rate)} asked for, {_measured(rate, 1e-6, 'Mbit/s')} before the load"),
         ("RTT", f"{asked_rtts} asked for, {_measured(rtt, 1e3, 'ms')} before the load"),
@@ -89,11 +55,8 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
         ("MTU", f"{entry.knobs.get('mtu', '')} bytes"),
         ("Offloads", entry.knobs.get("offloads", "")),
         ("Recipe", recipe),
+        ("Over time", ", ".join(changes) or "nothing changes"),
     ]
-
-
-def _delay(time_s: float) -> str:
-    return f"{time_s * 1e3:.6g} ms"
 
 
 def _is_leaf(entry: Entry) -> bool:

@@ -7,7 +7,7 @@ Not here: the index itself (see `lab.measures`) and how panels are drawn (see
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ def draw(asked: Figure, stored: Stored, number: int) -> Drawn | None:
     shared = [(point, *fairness(point.flows, point.window_s)) for point in points]
     shared = [one for one in shared if len(one[1])]
     if shared:
-        built.append(_jain(shared))
+        built.append(_jain(shared, looks))
     figure, narrow = stack.draw(built)
     told = [f"{shown.title} of every flow, coloured by congestion control; a panel a point."]
     if shown.column == "":
@@ -209,13 +209,21 @@ def fairness(flows: Sequence[FlowSeries], window_s: float) -> measures.Series:
     return measures.jain_over_time(t_s, delivered, window_s, alive)
 
 
-def _jain(shared: Sequence[tuple[_Point, Floats, Floats]]) -> Panel:
+def _jain(shared: Sequence[tuple[_Point, Floats, Floats]], looks: Mapping[str, str]) -> Panel:
+    """Return the panel of Jain's index. A point of one congestion control has its colour, if it alone has."""
+    controls = [{flow.cc for flow in point.flows} for point, _, _ in shared]
+    own = [
+        next(iter(names)) if len(names) == 1 and controls.count(names) == 1 else None for names in controls
+    ]
+    colours = [
+        looks[cc] if cc is not None and all(own) else style.colour(place) for place, cc in enumerate(own)
+    ]
     lines = [
         Line(
             point.name if len(shared) > 1 else "of the lasting flows",
             t_s,
             index,
-            style.GREY if len(shared) == 1 else style.colour(place),
+            style.GREY if len(shared) == 1 else colours[place],
             "solid" if place < len(style.COLOURS) else style.dash(place),
             1.6,
             label=f"Jain's index {point.name}",

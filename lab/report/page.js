@@ -52,7 +52,7 @@
     for (const [element, figure] of drawn) draw(element, figure, printing);
   }
 
-  // ---- the point that is shown over time, drawn as a path, and listed with its commands
+  // ---- the point that is shown over time, with its network and its commands
 
   const choice = document.getElementById("choice");
   const WHY = "why-"; // report.html#why-POINT leads to that point
@@ -66,10 +66,7 @@
     document.getElementById("series-caption").textContent = point.caption;
     document.querySelector("#commands code").textContent = point.commands;
     for (const name of document.querySelectorAll("code.chosen")) name.textContent = id;
-    document.getElementById("drawing").dataset.recipe = point.words.recipe;
-    for (const text of document.querySelectorAll("#drawing [data-slot]")) {
-      text.textContent = point.words[text.dataset.slot] ?? "";
-    }
+    for (const drawing of document.querySelectorAll("[data-drawing]")) drawing.hidden = drawing.dataset.drawing !== id;
     document.querySelectorAll("#facts dd").forEach((value, place) => {
       value.textContent = point.facts[place][1];
     });

@@ -17,7 +17,7 @@ import jinja2
 from plotly.offline import get_plotlyjs
 
 from lab.errors import StoreError
-from lab.report import drawing, embed, figures, limits, pictures, stored, tables
+from lab.report import competition, embed, figures, limits, network, pictures, stored, tables
 from lab.report.points import PointPart, parts
 from lab.report.stored import DONE, FAILED, MISSING, Stored
 from lab.store import REPORT, RunFolder
@@ -56,6 +56,7 @@ def render(run: Stored) -> str:
     drawn = figures.draw(run)
     chosen, left_out = parts(run)
     published, sources = tables.published(run)
+    rows = [entry.row for entry in run.done if entry.row]
     plotly, script = get_plotlyjs(), _own("page.js")
     verdicts = [verdict["status"] for verdict in run.manifest.get("expectations", ())]
     return (
@@ -75,19 +76,18 @@ def render(run: Stored) -> str:
             },
             warnings=tables.warnings(run),
             figures=drawn,
+            judged=[*competition.repeat_sentences(rows), *competition.harm_sentences(rows)],
             published=published,
             sources=sources,
             chosen=chosen[0] if chosen else None,
             parts=chosen,
             embedded={part.id for part in chosen},
             left_out=left_out,
-            slots=drawing.SLOTS,
-            drawn_lines=drawing.rows([part.words for part in chosen]),
             table=tables.points(run),
             same=", ".join(f"{name}={text}" for name, text in run.same.items()),
             kernels=tables.kernels(run),
             digests=[(entry, entry.row["digest"]) for entry in run.done if entry.row],
-            css=f"{_own('page.css')}{limits.css()}",
+            css=f"{_own('page.css')}{limits.css()}{network.CSS}",
             figures_json=embed.data([_figure(one.figure, one.narrow) for one in drawn]),
             points_json=embed.data({part.id: _point(part) for part in chosen}),
             plotly=plotly,
@@ -119,6 +119,5 @@ def _point(part: PointPart) -> dict[str, Any]:
         **_figure(part.figure, part.narrow),
         "caption": part.caption,
         "commands": part.commands,
-        "words": part.words,
         "facts": part.facts,
     }

@@ -32,7 +32,7 @@ class PointPart:
     figure: go.Figure
     narrow: dict[str, Any]
     caption: str
-    words: dict[str, str]
+    drawing: str
     facts: list[tuple[str, str]]
     commands: str
     why: Why
@@ -76,7 +76,7 @@ def _part(stored: Stored, entry: Entry) -> PointPart:
         figure=figure,
         narrow=narrow,
         caption=panels.caption(entry, rows, limited),
-        words=drawing.words(entry),
+        drawing=drawing.draw(entry, str(stored.manifest.get("engine", ""))),
         facts=drawing.facts(entry),
         commands=drawing.commands(stored.folder.outcome(entry.id)),
         why=why.build(entry, observed.observe(entry, samples, queues, rows.begin_s)),
@@ -87,4 +87,5 @@ def _size(part: PointPart) -> int:
     traces = part.figure.data
     values = sum(len(trace.x) + len(trace.y) for trace in traces)
     texts = sum(len(text) + 3 for trace in traces for text in trace.text or ())
-    return values * _BYTES_A_VALUE + texts + len(part.commands) + 500 * len(traces) + _WHY_BYTES
+    told = len(part.commands) + len(part.drawing)
+    return values * _BYTES_A_VALUE + texts + told + 500 * len(traces) + _WHY_BYTES

@@ -43,6 +43,11 @@ class Host:
     sends: bool
     studied: bool
 
+    @property
+    def upright(self) -> Words:
+        """Its words where the link goes down from the left end, each way with its sign."""
+        return (*pointed(self.out, "↓ "), *pointed(self.back, "↑ "))
+
 
 @dataclass(frozen=True)
 class Column:
@@ -54,6 +59,16 @@ class Column:
     hosts: tuple[Host, ...]
     hidden: int = 0
     besides: Words = ()
+
+    @property
+    def places(self) -> tuple[Host | None, ...]:
+        """The hosts in order, None where some are hidden."""
+        return (*self.hosts[:-1], None, self.hosts[-1]) if self.hidden else self.hosts
+
+    @property
+    def said(self) -> Words:
+        """What is said of all hosts, a line at most."""
+        return (f"to each: {', '.join(self.besides)}",) if self.besides else ()
 
     @property
     def heading(self) -> str:
@@ -70,7 +85,8 @@ class Gap:
     """The link between two routers, with a pair of hosts that cross it alone.
 
     studied: the ways, "out" and "back", whose queue is under study. hidden: of
-    how many links it takes the place, 0 where it is drawn itself.
+    how many links it takes the place, 0 where it is drawn itself; hosts: how
+    many stand at those.
     """
 
     out: Words
@@ -79,6 +95,16 @@ class Gap:
     sender: Host | None = None
     receiver: Host | None = None
     hidden: int = 0
+    hosts: int = 0
+
+    @property
+    def crossed(self) -> bool:
+        """Whether hosts stand between its routers."""
+        return self.sender is not None or self.receiver is not None
+
+    def queued(self, way: str) -> bool:
+        """Whether packets of a way, "out" or "back", wait here."""
+        return any("queue" in line for line in (self.out if way == "out" else self.back))
 
 
 @dataclass(frozen=True)
@@ -91,11 +117,6 @@ class Sketch:
     routers: tuple[str, ...]
     gaps: tuple[Gap, ...]
     right: Column
-
-    @property
-    def crossed(self) -> bool:
-        """Whether there are hosts between the routers."""
-        return any(gap.sender or gap.receiver for gap in self.gaps)
 
 
 def sketch(plan: Plan, most_hosts: int, first: int) -> Sketch:
@@ -119,11 +140,11 @@ def sketch(plan: Plan, most_hosts: int, first: int) -> Sketch:
             )
         )
     routers, drawn = _shorten(list(plan.routers), gaps)
-    left, right = (
+    ends = [
         _column([hosts[name] for name in names], most_hosts, first)
         for names in (plan.columns[0], plan.columns[-1])
-    )
-    return Sketch(_title(plan), _text(plan), left, routers, drawn, right)
+    ]
+    return Sketch(_title(plan), _text(plan), ends[0], routers, drawn, ends[1])
 
 
 def words(egress: Egress) -> Words:
@@ -174,6 +195,14 @@ def impairments(egress: Egress) -> Words:
         lines.append(f"loss {_percent(loss)}")
     lines += [f"{name} {_percent(egress[name])}" for name in ("duplicate", "reorder") if egress.get(name)]
     return tuple(lines)
+
+
+def pointed(lines: Sequence[str], before: str = "", after: str = "") -> Words:
+    """Return lines with a sign before the first and one after the last."""
+    if not lines:
+        return ()
+    told = [f"{before}{lines[0]}", *lines[1:]]
+    return (*told[:-1], f"{told[-1]}{after}")
 
 
 def milliseconds(time_s: float) -> str:
@@ -253,10 +282,11 @@ def _column(hosts: Sequence[Host], most: int, first: int) -> Column:
 
 def _shorten(routers: list[str], gaps: list[Gap]) -> tuple[tuple[str, ...], tuple[Gap, ...]]:
     """Return routers and what is between them, with one gap for those in the middle of very many."""
-    hidden = len(gaps) - 3
     if len(gaps) <= MOST_GAPS:
         return tuple(routers), tuple(gaps)
-    one = Gap((), (), frozenset(), hidden=hidden)
+    hidden = gaps[2:-1]
+    hosts = sum((gap.sender is not None) + (gap.receiver is not None) for gap in hidden)
+    one = Gap((), (), frozenset(), hidden=len(hidden), hosts=hosts)
     return (*routers[:3], *routers[-2:]), (*gaps[:2], one, gaps[-1])
 
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -222,7 +223,7 @@ class TestContent:
         assert list(embedded) == [entry.id for entry in stored_module.read(small).done]
         for told in embedded.values():
             assert len(told["data"]) > 8
-            assert told["words"]["out1-0"] == "htb 100 Mbit/s"
+            assert len(told["facts"]) > 5
 
     @pytest.mark.parametrize("preset", [None, "published"])
     def test_names_the_preset(self, tmp_path: Path, preset: str | None) -> None:
@@ -887,35 +888,42 @@ class TestDrawing:
     def entry(point: made_up.Point, **changes: Any) -> Entry:
         return Entry(point.id, point.seed, point.knobs, made_up.done(point, **changes)["points"][0])
 
-    def test_rate_and_delay_are_on_two_links(self) -> None:
-        words = drawing.words(self.entry(made_up.point(loss="0.1%", rtt="40ms", queue="1MiB")))
-        assert [words["out1-0"], words["out1-1"]] == ["htb 1 Gbit/s", "queue 1 MiB"]
-        assert [words["out2-0"], words["out2-1"]] == ["netem 20 ms", "loss 0.1%"]
-        assert words["back0-0"] == "netem 20 ms"
+    def draw(self, point: made_up.Point, **changes: Any) -> str:
+        return drawing.draw(self.entry(point, **changes), "virtual")
+
+    def test_both_ways_of_drawing_have_rate_queue_and_delay(self) -> None:
+        told = self.draw(made_up.point(loss="0.1%", rtt="40ms", queue="1MiB"))
+        assert told.count("<svg ") == 2
+        for words in ("1 Gbit/s", "FIFO queue, 1 MiB", "delay 20 ms", "loss 0.1%", "RTT 40 ms"):
+            assert told.count(words) >= 2
 
     def test_leaf_recipe_is_all_at_the_sender(self) -> None:
-        leaf = made_up.point(recipe="leaf", rtt="40ms", jitter="1ms")
-        words = drawing.words(self.entry(leaf, queue_limit=1000, queue_limit_unit="packets"))
-        assert [words[f"out0-{line}"] for line in range(4)] == [
-            "htb 1 Gbit/s",
-            "netem 40 ms",
-            "1000 packets",
-            "jitter 1ms",
-        ]
-        assert words["out1-0"] == "not shaped"
-        assert words["name1"] == "router"
+        told = self.draw(made_up.point(recipe="leaf", rtt="40ms", jitter="1ms"))
+        assert "netem queue, 1000 packets" in told
+        assert "not shaped" in told
+        assert "FIFO" not in told
 
-    def test_every_slot_is_told(self) -> None:
-        words = drawing.words(self.entry(made_up.point()))
-        assert len(words) == 2 + sum(count * room for count, room in drawing.SLOTS.values())
+    def test_hosts_have_what_the_point_gave_them(self) -> None:
+        told = self.draw(made_up.point(wmem="4MiB", rmem="2MiB", cc="bbr"))
+        assert all(word in told for word in (">wmem 4MiB<", ">bbr<", ">rmem 2MiB<"))
+        told = self.draw(made_up.point(topology="dumbbell", cc="bbr+cubic", flows="4", reverse="2"))
+        assert all(word in told for word in (">bbr+cubic, 4 flows<", ">2 flows back<"))
 
-    def test_room_is_for_the_fullest_point(self) -> None:
-        told = [
-            drawing.words(self.entry(made_up.point(**knobs)))
-            for knobs in ({}, {"loss": "1%", "jitter": "1ms"})
+    def test_run_that_knew_no_topology_has_a_path(self) -> None:
+        one = self.entry(made_up.point())
+        knobs = {name: text for name, text in one.knobs.items() if not PATH_KNOBS[name].later}
+        assert drawing.draw(replace(one, knobs=knobs), "virtual") == drawing.draw(one, "virtual")
+
+    def test_value_that_is_refused_today_is_not_drawn(self) -> None:
+        one = self.entry(made_up.point())
+        assert drawing.draw(replace(one, knobs={**one.knobs, "rtt": HOSTILE}), "virtual") == ""
+
+    def test_each_point_has_its_own_in_the_page_and_one_is_shown(self, small: RunFolder) -> None:
+        drawn = [attrs for attrs in written(small).named("div") if "data-drawing" in attrs]
+        assert [attrs["data-drawing"] for attrs in drawn] == [
+            entry.id for entry in stored_module.read(small).done
         ]
-        assert drawing.rows(told[:1])["out"] == 2
-        assert drawing.rows(told)["out"] == 3
+        assert ["hidden" in attrs for attrs in drawn] == [False] + [True] * (len(drawn) - 1)
 
     def test_facts_hold_what_was_measured(self) -> None:
         told = dict(drawing.facts(self.entry(made_up.point(), measured_rate_bps=999.7e6, rtt_s=0.200000768)))
@@ -925,6 +933,12 @@ class TestDrawing:
     def test_rate_that_could_not_be_measured(self) -> None:
         told = dict(drawing.facts(self.entry(made_up.point(), measured_rate_bps=None)))
         assert "could not be measured before the load" in told["Rate"]
+
+    def test_facts_say_what_changes(self) -> None:
+        changing = made_up.point(rate_change="1s:50mbit", rtt_change="1s:80ms")
+        told = dict(drawing.facts(self.entry(changing)))
+        assert told["Over time"] == "rate_change 1s:50mbit, rtt_change 1s:80ms"
+        assert dict(drawing.facts(self.entry(made_up.point())))["Over time"] == "nothing changes"
 
     def test_commands_by_node(self) -> None:
         assert (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.model.path import payload_share
-from lab.sweep import ETHERNET_HEADER_BYTES
+from lab.qdisc import ETHERNET_HEADER_BYTES
 
 pytestmark = pytest.mark.virtual
 
