@@ -1,4 +1,4 @@
-"""One example of every topology, as docs/generate.py puts it into the reference: picture, commands, interfaces.
+"""One example of every topology, for the reference: picture, commands, interfaces.
 
 All of a topology's parts are made from the same knobs, so that they are about
 one network: the picture, what the lab is told, what Mininet is told, and what
@@ -13,7 +13,7 @@ from typing import Any
 
 from lab import layout, scenario, sweep
 from lab.combination import Point
-from lab.plans.plan import Plan
+from lab.plans.plan import End, Plan
 from lab.report import network, sketch
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,7 +44,12 @@ EXAMPLES: Mapping[str, Mapping[str, str]] = {
 _SAME = ("path", "dumbbell", "parking_lot", "star", "two_way")
 """Whose interfaces are listed: a long haul has those of a path."""
 
-_UNSAID = {"mtu_bytes": 1500, "recipe": "separate", "leaf_limit_packets": 1000, "jitter_distribution": "uniform"}
+_UNSAID = {
+    "mtu_bytes": 1500,
+    "recipe": "separate",
+    "leaf_limit_packets": 1000,
+    "jitter_distribution": "uniform",
+}
 
 
 def point(name: str) -> Point:
@@ -93,12 +98,13 @@ def part(name: str, table: Callable[[Sequence[str], Iterable[Sequence[str]]], st
     )
     if name not in _SAME:
         return said
-    rows = [
-        (f"`{end.interface}`", end.address, f"`{other.interface}`", ", ".join(sketch.words(end.egress)))
-        for link in drawn.links
-        for end, other in (link.ends, link.ends[::-1])
-    ]
-    return f"{said}\n{table(('interface', 'address', 'to', 'what shapes what leaves it'), rows)}"
+    head = ("left end", "address", "what leaves it", "right end", "address", "what leaves it")
+    rows = [[cell for end in link.ends for cell in _cells(end)] for link in drawn.links]
+    return f"{said}\n{table(head, rows)}"
+
+
+def _cells(end: End) -> tuple[str, str, str]:
+    return f"`{end.interface}`", end.address, ", ".join(sketch.words(end.egress)) or "unshaped"
 
 
 def _is_said(key: str, value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from lab import layout, queues
 from lab.combination import Point
 from lab.errors import MeasurementError
+from lab.plans.plan import Pair
 from lab.qdisc import ETHERNET_HEADER_BYTES, burst_bytes
 
 CLOCK_STEP_S = 1e-6
@@ -18,6 +19,8 @@ RTT_TOLERANCE_S = 20e-6
 RATE_TOLERANCE = 0.02
 _TRAIN_S = 2.0
 _LEAST_TRAIN = 4
+_LEAST_FASTER = 2
+"""Times the bottleneck's rate: a sender that is slower measures itself."""
 _CAKE_OVERHEAD = 4
 """cake counts the memory of a packet, which is some times its length."""
 
@@ -103,7 +106,7 @@ def judge(
             f"the path lost {train_packets(point) - len(train)} of {train_packets(point)} packets"
             " sent in one go, and no loss was asked for"
         )
-    rate_bps, wanted_bps = train_rate_bps(point, train, train_sent_ns), _narrowest_bps(point)
+    rate_bps, wanted_bps = train_rate_bps(point, train, train_sent_ns), point.rate_bps
     if rate_bps is not None and abs(rate_bps / wanted_bps - 1) > RATE_TOLERANCE:
         raise MeasurementError(
             f"the path carries {rate_bps:.6g} bit/s where {wanted_bps:.6g} bit/s was asked for"
@@ -111,11 +114,10 @@ def judge(
     return MeasuredPath(rtt_s, rate_bps)
 
 
-def _narrowest_bps(point: Point) -> float:
-    """Return the rate that the train meets: the bottleneck's, or its host's own where that is less."""
-    network = layout.plan(point)
-    own_bps = network.end(f"{network.pairs[0].sender}-eth0").egress.get("rate_bps", point.rate_bps)
-    return float(min(point.rate_bps, own_bps))
+def can_fill(point: Point, pair: Pair) -> bool:
+    """Return whether a pair's sender hands packets over much faster than the bottleneck takes them."""
+    own_bps = layout.plan(point).end(f"{pair.sender}-eth0").egress.get("rate_bps")
+    return own_bps is None or own_bps >= _LEAST_FASTER * point.rate_bps
 
 
 def train_rate_bps(point: Point, train: Sequence[Sequence[int]], train_sent_ns: int) -> float | None:
@@ -126,7 +128,7 @@ def train_rate_bps(point: Point, train: Sequence[Sequence[int]], train_sent_ns: 
     """
     packet_bits = (point.mtu_bytes + ETHERNET_HEADER_BYTES) * 8
     planned = train_packets(point)
-    if planned * packet_bits / max(train_sent_ns, 1) * 1e9 < 2 * point.rate_bps:
+    if planned * packet_bits / max(train_sent_ns, 1) * 1e9 < _LEAST_FASTER * point.rate_bps:
         return None  # the sender was hardly faster than the link
     if point.queue["kind"] == "policer":
         return None  # what its bucket lets through comes at the rate before it

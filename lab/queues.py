@@ -108,7 +108,7 @@ def _red_burst(packets: int, most: int, packet: int) -> int:
     packets: of the lower threshold.
     """
     most_wlog = min(_RED_MOST_WLOG, 31 - most.bit_length())
-    burst = min((2 * packets * packet + most) // (3 * packet) + 1, packets + 2**most_wlog)
+    burst = min((2 * packets * packet + most) // (3 * packet) + 1, packets + (1 << most_wlog))
     while burst > packets and not 1 <= _red_wlog(burst, packets) <= most_wlog:
         burst -= 1
     return burst

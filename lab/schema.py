@@ -76,7 +76,7 @@ POINT_COLUMNS = (
     Column("jain", "float", "", "Jain's fairness index of the flows' goodputs, each over its own time"),
     Column("convergence_s", "float", "s", "from the last flow's start until its rate is fair and stays so"),
     Column("rtt_unfairness", "float", "", "goodput of the shortest RTT's flow over that of the longest"),
-    Column("cc_shares", "shares", "", "share of each congestion control in the goodput of the load's second half"),
+    Column("cc_shares", "shares", "", "share of each congestion control in the goodput of the second half"),
     Column("flows_finished", "int", "flows", "that had a size and were read to their end"),
     Column("fct_s", "float", "s", "flow completion time: median of the flows with a size"),
     Column("fct_p99_s", "float", "s", "its 99th percentile"),

@@ -24,7 +24,7 @@ PAGE_BYTES = 4096
 _SETTLE_S = 30.0
 _MOST_MEMORY_PAGES = 2**31 - 1
 _AUTO_SAMPLES, _LEAST_AUTO_SAMPLES = 20_000, 40
-"""Of all flows' sockets: many flows are sampled less often each."""
+"""Of all flows' sockets, or of all nodes: many are sampled less often each."""
 _NODE_BYTES = 3 * 2**19
 """That a namespace with its interfaces takes, at most."""
 
@@ -34,7 +34,8 @@ def interval_s(point: Point) -> float:
     chosen = PATH_KNOBS["interval"].value(point.knobs["interval"])
     if chosen is not None:
         return float(chosen)
-    wanted = max(_LEAST_AUTO_SAMPLES, _AUTO_SAMPLES // max(1, traffic.most_at_once(point)))
+    read = max(traffic.most_at_once(point), len(layout.plan(point).nodes))
+    wanted = max(_LEAST_AUTO_SAMPLES, _AUTO_SAMPLES // read)
     return point.duration_s / min(DEFAULT_SAMPLES, wanted)
 
 
@@ -133,8 +134,9 @@ def path_checks(point: Point) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
     for pair in layout.plan(point).pairs:
-        fresh = not set(pair.bottlenecks) <= seen
-        seen |= set(pair.bottlenecks)
+        fresh = not set(pair.bottlenecks) <= seen and pathcheck.can_fill(point, pair)
+        if fresh:
+            seen |= set(pair.bottlenecks)
         found.append(
             {
                 "sender": pair.sender,
