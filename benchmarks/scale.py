@@ -1,7 +1,7 @@
 """What points cost as they grow: flows, hosts, arrivals and rate; and every scenario at its default grid.
 
     .venv/bin/python benchmarks/scale.py                 writes docs/scale.md: points, then scenarios
-    .venv/bin/python benchmarks/scale.py --points        the points alone
+    .venv/bin/python benchmarks/scale.py --keep DIR      and leaves the scenarios' runs in DIR
 
 Wall seconds of one machine; on a shared one they are noisy, so ratios within
 one table are what counts. Nothing here is asserted.
@@ -108,8 +108,8 @@ def points() -> Iterator[str]:
     )
 
 
-def scenarios() -> Iterator[str]:
-    """Yield the table of all scenarios at their default grids."""
+def scenarios(keep: Path) -> Iterator[str]:
+    """Yield the table of all scenarios at their default grids; their runs go into a folder."""
     yield from (
         "## Scenarios at their default grids",
         "",
@@ -117,14 +117,21 @@ def scenarios() -> Iterator[str]:
         "| --- | --- | --- |",
     )
     for name in STUDIES:
-        with tempfile.TemporaryDirectory(prefix="wanlab-bench-") as folder:
-            began = time.monotonic()
-            command = [sys.executable, "-m", "lab", "run", f"scenarios/{name}.py", "--out", f"{folder}/run"]
-            done = subprocess.run(command, cwd=bench.ROOT, capture_output=True, text=True, check=False)
-            wall_s = time.monotonic() - began
-            count = len(RunFolder(Path(folder) / "run").statuses())
+        began = time.monotonic()
+        command = [
+            sys.executable,
+            "-m",
+            "lab",
+            "run",
+            f"scenarios/{name}.py",
+            "--out",
+            str(keep / name),
+            "--fresh",
+        ]
+        done = subprocess.run(command, cwd=bench.ROOT, capture_output=True, text=True, check=False)
+        wall_s = time.monotonic() - began
         met = "" if done.returncode == 0 else f" (exit status {done.returncode})"
-        line = f"| {name} | {count} | {wall_s:.0f}{met} |"
+        line = f"| {name} | {len(RunFolder(keep / name).statuses())} | {wall_s:.0f}{met} |"
         print(line, flush=True)
         yield line
     yield ""
@@ -133,13 +140,14 @@ def scenarios() -> Iterator[str]:
 def main() -> None:
     """Measure and write the page."""
     options = argparse.ArgumentParser(description="Write docs/scale.md.")
-    options.add_argument("--points", action="store_true", help="leave the scenarios out")
+    options.add_argument("--keep", type=Path, help="leave the scenarios' runs here")
     chosen = options.parse_args()
     head = (
         f"{datetime.now(UTC):%Y-%m-%d}, {len(os.sched_getaffinity(0))} CPUs, {platform.machine()},"
         f" kernel {find_kernel('6.12').release}. Single points on one CPU, scenarios on all."
     )
-    lines = [head, "", *points(), *([] if chosen.points else scenarios())]
+    with tempfile.TemporaryDirectory(prefix="wanlab-bench-") as folder:
+        lines = [head, "", *points(), *scenarios((chosen.keep or Path(folder)).absolute())]
     bench.fill(PAGE, "scale", "\n".join(lines))
 
 

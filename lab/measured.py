@@ -165,8 +165,9 @@ def _convergence_s(point: Point, lasting: Sequence[Flow], span: Span) -> float |
         return None
     last = max(lasting, key=lambda flow: (flow.planned.start_s, flow.number))
     join_s = last.planned.start_s
-    on = [flow for flow in lasting if span.own(flow)[0] <= join_s < span.own(flow)[1]]
-    leaves = [flow.ended_s for flow in lasting if flow.ended_s is not None and flow.ended_s > join_s]
+    beside = [flow for flow in lasting if set(flow.planned.bottlenecks) & set(last.planned.bottlenecks)]
+    on = [flow for flow in beside if span.own(flow)[0] <= join_s < span.own(flow)[1]]
+    leaves = [flow.ended_s for flow in beside if flow.ended_s is not None and flow.ended_s > join_s]
     fair_bps = varying.value_at(varying.rate_steps(point), join_s) * payload_share(point.mtu_bytes) / len(on)
     return measures.convergence_s(
         last.delivery.t_s,
@@ -199,9 +200,9 @@ def _streams(point: Point, delays: Sequence[Row], span: Span) -> Row:
     for one in delays:
         if span.begin_s <= one["t_s"] <= span.end_s:
             by_kind[one["kind"]].append(one)
-    # what was sent so late that the end came before it could arrive is not lost
+    # what was sent so late that the end came before it could arrive is not lost; where none arrived, all are
     for kind in ("probe", "udp"):
-        last_s = max((one["t_s"] for one in by_kind[kind] if one["delay_s"] is not None), default=0.0)
+        last_s = max((one["t_s"] for one in by_kind[kind] if one["delay_s"] is not None), default=span.end_s)
         by_kind[kind] = [one for one in by_kind[kind] if one["t_s"] <= last_s]
     probe = measures.quantiles([one["delay_s"] for one in by_kind["probe"]])
     asked = measures.quantiles([one["delay_s"] for one in by_kind["request"]], (0.5, 0.99))

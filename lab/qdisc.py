@@ -25,6 +25,9 @@ UNLIMITED_PACKETS = 2**31 - 1
 
 GSO_MAX_BYTES = 65536
 
+_MOST_HEADER_BYTES = 80
+"""Of IPv4 without options and TCP with all of them."""
+
 BURST_S = 20e-6
 """Time of line rate that the shaper may send at once. Small against any queue
 and RTT of interest; at 100 Gbit/s it still lets one timer event release many
@@ -55,7 +58,7 @@ def burst_bytes(rate_bps: float, mtu_bytes: int, offloads: bool) -> int:
 def egress_commands(dev: str, egress: Mapping[str, Any]) -> list[str]:
     """Return the `tc` commands (without `tc`) that shape what leaves `dev`.
 
-    egress: `rate_bps`, `burst_bytes`, `mtu_bytes`, `queue` (see `lab.queues`),
+    egress: `rate_bps`, `burst_bytes`, `mtu_bytes`, `offloads`, `queue` (see `lab.queues`),
     `delay_s`, `jitter_s`, `jitter_distribution`, `loss`, `duplicate`, `reorder`,
     `limit_packets`; each optional. With a rate and a delay together the delay
     line is the leaf of the shaper and shares its limit: the form that many
@@ -92,10 +95,14 @@ def htb_class(dev: str, egress: Mapping[str, Any]) -> str:
 
 
 def policer_words(egress: Mapping[str, Any]) -> str:
-    """Return the `tc` words of a policer: a token bucket that holds one packet and drops the others."""
+    """Return the `tc` words of a policer: a token bucket that holds one packet and drops the others.
+
+    A packet that stands for many is counted with the headers of each (qdisc_pkt_len_init(), net/core/dev.c).
+    """
     packet = int(egress["mtu_bytes"]) + ETHERNET_HEADER_BYTES
     if egress.get("offloads"):
-        packet = GSO_MAX_BYTES + ETHERNET_HEADER_BYTES
+        segments = -(-GSO_MAX_BYTES // (int(egress["mtu_bytes"]) - _MOST_HEADER_BYTES))
+        packet = GSO_MAX_BYTES + segments * (ETHERNET_HEADER_BYTES + _MOST_HEADER_BYTES)
     return f"tbf rate {int(egress['rate_bps'])}bit burst {int(egress['queue']['limit'])}b limit {packet}b"
 
 

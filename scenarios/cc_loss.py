@@ -26,7 +26,7 @@ binds. At 1 % Reno is left with 12 segments in flight of the 826 that fill it.
         "queue": "1bdp",
         "rmem": "max=64MiB",
         "wmem": "max=64MiB",
-        "duration": "30s",
+        "duration": "60s",
     },
     sweep=(
         {

@@ -20,7 +20,7 @@ path, its queue one BDP.
         "loss": "0.01%",
         "rmem": "max=256MiB",
         "wmem": "max=256MiB",
-        "duration": "15s",
+        "duration": "30s",
     },
     sweep=(
         {

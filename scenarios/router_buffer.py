@@ -64,10 +64,12 @@ timeout more often than in a fast retransmit, and the rule meets its limit.
         Figure(
             "Steady goodput against the queue",
             x="queue",
-            by=("flows",),
+            by=("flows", "duration"),
             theory="router_buffer",
         ),
-        Figure("Utilisation against the queue", x="queue", y="utilisation", by=("flows",)),
-        Figure("Queueing delay against the queue", x="queue", y="queue_delay_p95_s", by=("flows",)),
+        Figure("Utilisation against the queue", x="queue", y="utilisation", by=("flows", "duration")),
+        Figure(
+            "Queueing delay against the queue", x="queue", y="queue_delay_p95_s", by=("flows", "duration")
+        ),
     ),
 )

@@ -22,10 +22,14 @@ class EngineResult:
 
 
 class Engine(Protocol):
-    """Runs one point at a time on one CPU; several threads may call it at once."""
+    """Runs one point at a time on one CPU; several threads may call it at once.
+
+    timeless: what the machine does meanwhile cannot reach a result.
+    """
 
     name: str
     teardown: bool
+    timeless: bool
 
     def run(
         self,

@@ -36,6 +36,7 @@ class FakeEngine:
 
     name = "fake"
     teardown = False
+    timeless = True
 
     def __init__(self) -> None:
         self._stopped = False

@@ -44,6 +44,7 @@ class VirtualEngine:
 
     name = "virtual"
     teardown = False
+    timeless = True
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[bytes]] = set()

@@ -30,6 +30,8 @@ class Wire:
         }
         if queue:
             egress["queue"] = queue
+        if self.offloads:
+            egress["offloads"] = True
         return egress
 
     def access(self, rate_bps: float | None) -> Egress:

@@ -7,6 +7,7 @@ be referred to in every browser.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -15,6 +16,7 @@ LINE_PX = 16
 FONTS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif"
 
 _HEAD_PX = 8
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _WIDE, _NARROW = frozenset("mwMW%@…→←"), frozenset("ijltfr.,:;'|()[] -/↓↑")
 
 
@@ -43,7 +45,7 @@ class Canvas:
         left = x - {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * wide
         self._reach(left, y - FONT_PX, left + wide, y + 4)
         weight = ' font-weight="600"' if "name" in kind else ""
-        self._add("text", f'x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{weight}', kind, escape(words))
+        self._add("text", f'x="{_n(x)}" y="{_n(y)}" text-anchor="{anchor}"{weight}', kind, _safe(words))
 
     def lines(self, x: float, y: float, lines: Sequence[str], kind: str = "", anchor: str = "start") -> None:
         """Write lines downwards, the first with its baseline at y."""
@@ -115,7 +117,7 @@ class Canvas:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" role="img" width="{_n(wide)}"'
             f' height="{_n(high)}" viewBox="{_n(left)} {_n(top)} {_n(wide)} {_n(high)}"'
             f' font-family="{FONTS}" font-size="{FONT_PX}" fill="currentColor">'
-            f"<title>{escape(title)}</title><desc>{escape(text)}</desc>{''.join(self._parts)}</svg>"
+            f"<title>{_safe(title)}</title><desc>{_safe(text)}</desc>{''.join(self._parts)}</svg>"
         )
 
     def _add(self, tag: str, attributes: str, kind: str, inside: str = "") -> None:
@@ -127,6 +129,11 @@ class Canvas:
     def _reach(self, left: float, top: float, right: float, bottom: float) -> None:
         self._left, self._top = min(self._left, left), min(self._top, top)
         self._right, self._bottom = max(self._right, right), max(self._bottom, bottom)
+
+
+def _safe(text: str) -> str:
+    """Return text as XML and HTML have it; what is no character of XML is replaced."""
+    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _n(value: float) -> str:

@@ -23,7 +23,7 @@ _HOST_PX, _HOST_HIGHER_PX = 30, 42
 _RUN_PX = 84
 """Least length of the level part of a host's link, where its words stand."""
 _FAN_PX = 44
-_GAP_PX, _CROSSED_GAP_PX = 96, 104
+_GAP_PX = 96
 _CROSS_PX = 76
 """From the routers to a host above or below them, and more for each line of words between."""
 _LANE_PX = 6
@@ -169,7 +169,7 @@ class Wide:
 
 def _sizes(column: Column) -> tuple[float, float, float]:
     """Return how wide the boxes of a side are, the level links, and the fan to the router."""
-    run = widest(*(words for host in column.hosts for words in (host.out, host.back))) + 30
+    run = widest(*(words for host in column.hosts for words in (host.out, host.back))) + 18
     return _box_wide(column.hosts), max(_RUN_PX, run), _FAN_PX if len(column.places) > 1 else 0
 
 
@@ -189,8 +189,7 @@ def _box_high(host: Host) -> int:
 
 
 def _gap_px(gap: Gap) -> float:
-    least = _CROSSED_GAP_PX if gap.crossed else _GAP_PX
-    return max(least, widest(*_gap_words(gap)) + 20)
+    return max(_GAP_PX, widest(*_gap_words(gap)) + 14)
 
 
 def _gap_words(gap: Gap) -> tuple[Words, Words]:

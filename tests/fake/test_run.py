@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lab import run as run_module
-from lab import sweep
+from lab import sweep, traffic
 from lab.engines.base import ENGINES, Engine, EngineResult
 from lab.engines.fake import FakeEngine, make
 from lab.errors import EngineError, GuestError, PointTimeout, PreconditionError
@@ -153,6 +153,69 @@ class TestWhole:
         assert row["load_s"] == pytest.approx(0.9e6 * 8 / 9e6 + 0.05, rel=1e-3)
         assert [flow["delivered_bytes"] for flow in run.folder.rows("flows")] == [300_000] * 3
         assert all(flow["finished_s"] == pytest.approx(row["load_s"]) for flow in run.folder.rows("flows"))
+
+    @pytest.mark.parametrize(
+        "knobs",
+        [
+            {
+                "topology": "dumbbell",
+                "flows": "3",
+                "rtt": "10ms+20ms",
+                "cc": "bbr+cubic",
+                "start": "0s+300ms",
+            },
+            {"topology": "parking_lot", "bottlenecks": "2", "flows": "3"},
+            {"topology": "star", "flows": "3", "bytes": "10KB+100KB+1GB", "stop": "end+end+800ms"},
+            {"topology": "two_way", "flows": "2", "reverse": "2", "rate_back": "5mbit"},
+            {"topology": "long_haul", "route": "geo-satellite"},
+            {"arrivals": "poisson:60%", "sizes": "exp:5KB", "flows": "1", "on_off": "exp:10ms:10ms"},
+            {"flows": "0", "udp": "1mbit", "probe": "10ms"},
+            {"workload": "request", "flows": "2"},
+            {"rate_change": "100ms:5mbit+200ms~400ms:20mbit", "rtt_change": "500ms:5ms", "qdisc": "codel"},
+            {"access": "5mbit", "loss": "list:5+17", "reverse": "1"},
+        ],
+        ids=lambda knobs: " ".join(f"{name}={text}" for name, text in knobs.items()),
+    )
+    def test_every_shape_and_kind_of_traffic_goes_through(
+        self, tmp_path: Path, make_kernel: Callable[..., KernelRecord], knobs: dict[str, str]
+    ) -> None:
+        chosen = {"rmem": ["default"], "cc": ["cubic"], **{name: [text] for name, text in knobs.items()}}
+        (point,) = sweep.points(STUDY, chosen, engine="virtual", seeds=[1])
+        run = Run(tmp_path / "run", make_kernel())
+        run.go(make(), [point])
+        (row,) = run.folder.rows("points")
+        assert (row["status"], row["reason"]) == ("done", None)
+        planned = traffic.flows(point)
+        told = run.folder.rows("flows")
+        assert [(flow["flow"], flow["src"], flow["dst"], flow["kind"]) for flow in told] == [
+            (flow.number, flow.src, flow.dst, flow.kind) for flow in planned
+        ]
+        assert {queue["interface"] for queue in run.folder.rows("queues") if queue["bottleneck"]} == set(
+            traffic.bottlenecks(point)
+        )
+        kinds = {one["kind"] for one in run.folder.rows("delays")}
+        assert kinds == {name for name in ("udp", "probe") if point.knobs[name] != "none"}
+
+    def test_later_starters_begin_later_and_stopped_ones_end(
+        self, tmp_path: Path, make_kernel: Callable[..., KernelRecord]
+    ) -> None:
+        chosen = {
+            "rmem": ["default"],
+            "cc": ["cubic"],
+            "flows": ["2"],
+            "start": ["0s+400ms"],
+            "stop": ["900ms"],
+        }
+        (point,) = sweep.points(STUDY, chosen, engine="virtual", seeds=[1])
+        run = Run(tmp_path / "run", make_kernel())
+        run.go(make(), [point])
+        seen = {
+            flow: [row["t_s"] for row in run.folder.rows("samples") if row["flow"] == flow] for flow in (0, 1)
+        }
+        assert (min(seen[0]), max(seen[0])) == (0.0, 0.9)
+        assert (min(seen[1]), max(seen[1])) == (0.4, 0.9)
+        first, second = run.folder.rows("flows")
+        assert first["delivered_bytes"] > second["delivered_bytes"] > 0
 
     def test_same_settings_give_the_same_records(
         self, tmp_path: Path, make_kernel: Callable[..., KernelRecord]
@@ -410,3 +473,17 @@ class TestFakeEngine:
     def test_outcome_is_json(self, run: Run) -> None:
         run.go(make(), POINTS[:1])
         assert json.loads(json.dumps(run.folder.outcome(POINTS[0].id))) == run.folder.outcome(POINTS[0].id)
+
+
+class TestOrder:
+    def test_is_the_scenario_s_where_the_machine_cannot_reach_the_result(self) -> None:
+        engine = make()
+        assert run_module.in_order([1, 2, 3], engine) == [1, 2, 3]  # type: ignore[list-item]
+
+    def test_is_by_chance_elsewhere_and_loses_nothing(self) -> None:
+        engine = make()
+        engine.timeless = False
+        points = list(range(50))
+        order = run_module.in_order(points, engine)  # type: ignore[arg-type]
+        assert order != points
+        assert sorted(order) == points

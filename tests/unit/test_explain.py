@@ -188,3 +188,18 @@ class TestSize:
         shown = int(number) * UNITS[unit]
         assert size <= shown <= max(size * 1.07, size + 1024)
         assert memory.parse(text.replace(" ", ""), "wmem").maximum == shown
+
+
+class TestWithoutAModel:
+    @pytest.mark.parametrize("limit", LIMITS)
+    def test_says_what_bound_and_gives_no_advice(self, limit: str) -> None:
+        text = explain.plain(100e6, 0.2, measured(limit))
+        assert " bound 93 % of the transfer: 100 Mbit/s of payload at 100 Mbit/s" in text
+        assert text.endswith("33 drops at the bottleneck, 120 segments sent again.")
+        assert text[0].isupper()
+        assert "aise" not in text
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_path_without_a_delay_has_a_sentence_too(limit: str) -> None:
+    assert "bound 93 % of the transfer" in said(limit, replace(ample(), rtt_s=0.0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import example, given
@@ -72,6 +72,75 @@ class TestCommands:
     @pytest.mark.parametrize("egress", [{}, WAN | {"delay_s": 0.0}, {"limit_packets": 1000}, GBIT])
     def test_no_netem_where_nothing_needs_it(self, egress: dict[str, Any]) -> None:
         assert qdisc.netem_words(egress) == ""
+
+
+class TestLoss:
+    @pytest.mark.parametrize(
+        ("loss", "words"),
+        [
+            (None, ""),
+            (0.0, ""),
+            (0.001, "loss random 0.100000000%"),
+            (
+                {"kind": "ge", "numbers": [0.01, 0.1, 1.0, 0.0]},
+                "loss gemodel 1.000000000% 10.000000000% 100.000000000% 0.000000000%",
+            ),
+            (
+                {"kind": "state", "numbers": [0.01, 0.1, 0.2, 0.5, 0.001]},
+                "loss state 1.000000000% 10.000000000% 20.000000000% 50.000000000% 0.100000000%",
+            ),
+            ({"kind": "list", "numbers": [5, 17]}, ""),
+        ],
+    )
+    def test_is_written_as_netem_has_it(self, loss: Any, words: str) -> None:
+        assert qdisc.loss_words(loss) == words
+
+    @pytest.mark.parametrize("distribution", ["uniform", "normal", "pareto", "paretonormal"])
+    def test_jitter_has_its_distribution_unless_it_is_uniform(self, distribution: str) -> None:
+        words = qdisc.netem_words(
+            {"delay_s": 0.1, "jitter_s": 0.005, "jitter_distribution": distribution, "loss": 0.01}
+        )
+        named = "" if distribution == "uniform" else f" distribution {distribution}"
+        assert words == f"limit 2147483647 delay 100000us 5000us{named} loss random 1.000000000%"
+
+
+class TestPolicer:
+    POLICER: ClassVar[dict[str, Any]] = {**GBIT, "queue": {"kind": "policer", "limit": 500_000}}
+
+    def test_has_a_bucket_of_the_queue_s_size_and_room_for_one_packet(self) -> None:
+        assert qdisc.egress_commands("eth0", self.POLICER) == [
+            "qdisc add dev eth0 root handle 10: tbf rate 1000000000bit burst 500000b limit 1514b"
+        ]
+
+    @pytest.mark.parametrize("mtu_bytes", [576, 1500, 9000])
+    def test_has_room_for_a_packet_that_stands_for_many_with_all_their_headers(self, mtu_bytes: int) -> None:
+        words = qdisc.policer_words({**self.POLICER, "mtu_bytes": mtu_bytes, "offloads": True})
+        room = int(words.rpartition(" ")[2].removesuffix("b"))
+        payload = mtu_bytes - 52
+        segments = 65536 // payload
+        assert segments * (mtu_bytes + 14) <= room < 1.4 * 65536
+
+    @staticmethod
+    def tbf(rate_bps: float, limit: int = 1514) -> bytes:
+        """Return what tbf answers: struct tc_tbf_qopt, and the rate that 32 bits cannot hold."""
+        rate = int(rate_bps) // 8
+        spec = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, min(rate, 2**32 - 1))
+        options = attribute(1, spec + bytes(12) + struct.pack("=III", limit, 0, 0))
+        return options + (attribute(4, struct.pack("=Q", rate)) if rate >= 2**32 else b"")
+
+    @pytest.mark.parametrize("rate_bps", [1e6, 1e9, 400e9])
+    def test_reads_back(self, rate_bps: float) -> None:
+        told = {**self.POLICER, "rate_bps": rate_bps}
+        there = qdisc.parse_dump(message("tbf", qdisc.QUEUE_HANDLE, self.tbf(rate_bps)))
+        assert qdisc.differences(told, there, []) == []
+        assert qdisc.tbf_settings(there[0]["options"]) == {"rate": int(rate_bps) // 8, "limit": 1514}
+
+    def test_of_another_rate_is_told(self) -> None:
+        there = qdisc.parse_dump(message("tbf", qdisc.QUEUE_HANDLE, self.tbf(5e8)))
+        assert qdisc.differences(self.POLICER, there, []) == [
+            "tbf rate (bytes/s): wanted 125000000, the kernel has 62500000"
+        ]
+        assert qdisc.differences(self.POLICER, [], []) == ["tbf: not there"]
 
 
 class TestHandles:

@@ -307,3 +307,16 @@ class TestAgainstTheKernelsHeaders:
             "skmem_drops": "SK_MEMINFO_DROPS",
         }
         assert_in_c(["linux/sock_diag.h"], {there: SKMEM[here][0] // 4 for here, there in memory.items()})
+
+
+class TestOfASocketOption:
+    """TCP_INFO, see tcp(7): the struct by itself, as long as the kernel has it."""
+
+    def test_has_the_fields_of_the_struct(self) -> None:
+        raw = bytes(range(248))
+        assert tcpinfo.decode_info(raw)["tcpi_rtt"] == int.from_bytes(raw[68:72], "little")
+        assert set(tcpinfo.decode_info(raw)) <= {field.name for field in tcpinfo.TCP_INFO}
+
+    def test_of_a_shorter_struct_only_what_it_has(self) -> None:
+        assert "tcpi_rtt" not in tcpinfo.decode_info(bytes(70))
+        assert tcpinfo.decode_info(b"") == {}

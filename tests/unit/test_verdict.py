@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from lab.model.limits import (
     SEND_BUFFER,
     SLOW_START,
 )
-from lab.verdict import Load, Verdict, judge
+from lab.verdict import Load, Verdict, Way, judge
 
 Row = dict[str, Any]
 
@@ -73,6 +74,53 @@ def queue(busy: Sequence[float] = (0.5,) * 100, drops: Sequence[int] = (0,) * 10
 
 def whole(limit: str) -> dict[str, Any]:
     return {limit: pytest.approx(1.0)}
+
+
+class TestWays:
+    """Flows of one point that cross different bottlenecks, or have different RTTs."""
+
+    LOAD = replace(LOAD, ways={0: Way(RTT_S, ("a",)), 1: Way(RTT_S, ("b",)), 2: Way(RTT_S, ("a", "b"))})
+
+    def queues(self) -> list[Row]:
+        busy, idle = queue(busy=(1.0,) * 100), queue()
+        return [{**row, "interface": "a"} for row in busy] + [{**row, "interface": "b"} for row in idle]
+
+    def test_link_of_a_flow_is_one_that_its_data_cross(self) -> None:
+        rows = [row for flow in range(3) for row in senders(flow=flow, tcpi_rwnd_limited=growing(1.0))]
+        found = judge(rows, self.queues(), self.LOAD)
+        by_flow = {
+            flow: {
+                limit
+                for one in found.intervals
+                if one["flow"] == flow
+                for limit in LIMITS
+                if one[f"{limit}_s"]
+            }
+            for flow in range(3)
+        }
+        assert by_flow == {0: {LINK}, 1: {RECEIVE_WINDOW}, 2: {LINK}}
+
+    def test_stretch_of_a_flow_is_its_own_rtt(self) -> None:
+        """A bottleneck that is busy every other round trip of one flow is not busy for a longer one."""
+        queues = [{**row, "interface": "a"} for row in queue(busy=(1.0, 0.0) * 50)]
+        ways = {0: Way(0.05, ("a",)), 1: Way(1.0, ("a",))}
+        rows = [row for flow in range(2) for row in senders(flow=flow, tcpi_rwnd_limited=growing(1.0))]
+        found = judge(rows, queues, replace(LOAD, ways=ways))
+        links = [sum(one["link_s"] for one in found.intervals if one["flow"] == flow) for flow in range(2)]
+        assert links[0] == pytest.approx(5.0)
+        assert links[1] == 0
+
+    def test_busy_is_measured_against_the_rate_of_the_moment(self) -> None:
+        """Half of the rate is a busy link while the link has half of its rate."""
+        rows = senders(tcpi_rwnd_limited=growing(1.0))
+        halved = replace(LOAD, offered_bytes=lambda t_s: t_s * RATE_BPS / 16)
+        assert judge(rows, queue(busy=(0.5,) * 100), halved).limit == LINK
+        assert judge(rows, queue(busy=(0.5,) * 100), LOAD).limit == RECEIVE_WINDOW
+
+    def test_instants_in_which_nothing_was_offered_are_not_busy(self) -> None:
+        nothing = replace(LOAD, offered_bytes=lambda t_s: t_s * 0)
+        found = judge(senders(tcpi_rwnd_limited=growing(1.0)), queue(busy=(0.0,) * 100), nothing)
+        assert found.limit == RECEIVE_WINDOW
 
 
 class TestOneLimit:
