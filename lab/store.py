@@ -185,8 +185,10 @@ class RunFolder:
             found[row["point"]] = row["status"]
         return found
 
-    def rows(self, table: str, points: Sequence[str] | None = None) -> list[Row]:
-        """Return the rows of a table, of all points or of these, in their order.
+    def rows(
+        self, table: str, points: Sequence[str] | None = None, columns: Sequence[str] | None = None
+    ) -> list[Row]:
+        """Return the rows of a table, of all points or of these, in their order, with all columns or these.
 
         Raises StoreError naming the file that cannot be read.
         """
@@ -194,7 +196,7 @@ class RunFolder:
             files = sorted(self.points_path.glob(f"*/{FILES[table]}"))
         else:
             files = [self.points_path / point / FILES[table] for point in points]
-        return [row for file in files if file.exists() for row in _rows(file)]
+        return [row for file in files if file.exists() for row in _rows(file, columns)]
 
     def outcome(self, point: str) -> dict[str, Any] | None:
         """Return what the agent reported of a point, None for one that failed."""
@@ -223,9 +225,10 @@ def _refusal(refused: OSError, sentence: str) -> LabError:
     return PreconditionError(sentence) if full else StoreError(sentence)
 
 
-def _rows(file: Path) -> list[Row]:
+def _rows(file: Path, columns: Sequence[str] | None = None) -> list[Row]:
     try:
-        rows: list[Row] = pq.read_table(file).to_pylist(maps_as_pydicts="strict")
+        chosen = None if columns is None else list(columns)
+        rows: list[Row] = pq.read_table(file, columns=chosen).to_pylist(maps_as_pydicts="strict")
     except (OSError, pa.ArrowException) as broken:
         raise StoreError(
             f"{file}: cannot be read as Parquet ({str(broken).splitlines()[0]});"

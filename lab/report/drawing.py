@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lab import layout
-from lab.errors import UnitError
 from lab.report import network
 from lab.report.stored import Entry
 from lab.units import human_rate, human_size
@@ -20,7 +19,7 @@ def draw(entry: Entry, engine: str) -> str:
     """
     try:
         plan = layout.plan(entry.point(engine))
-    except UnitError:
+    except (KeyError, ValueError):  # of UnitError's kind, or a topology that is not there
         return ""
     knobs = entry.knobs
     wmem, rmem = (f"{name} {knobs.get(name, '')}" for name in ("wmem", "rmem"))

@@ -17,6 +17,14 @@ from lab.store import FILES, RunFolder
 
 Row = dict[str, Any]
 
+SAMPLE_COLUMNS = (
+    *("t_s", "flow", "end", "cc", "idiag_rqueue", "skmem_sndbuf", "skmem_wmem_queued"),
+    *("tcpi_busy_time", "tcpi_bytes_received", "tcpi_lost", "tcpi_retrans", "tcpi_rtt", "tcpi_sacked"),
+    *("tcpi_snd_cwnd", "tcpi_snd_mss", "tcpi_snd_ssthresh", "tcpi_snd_wnd", "tcpi_total_retrans"),
+    "tcpi_unacked",
+)
+"""Columns of the samples that a report draws; all of a thousand flows would take gigabytes."""
+
 DONE, FAILED, MISSING = "done", "failed", "not run"
 
 
@@ -75,7 +83,9 @@ class Stored:
 
         Raises StoreError where they cannot be read.
         """
-        return self.folder.rows(table, [entry.id]) if table in FILES else []
+        if table not in FILES:
+            return []
+        return self.folder.rows(table, [entry.id], SAMPLE_COLUMNS if table == "samples" else None)
 
     def count(self, status: str) -> int:
         """Return how many points have a status."""

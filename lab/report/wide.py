@@ -105,7 +105,8 @@ class Wide:
     def _hidden(self, count: int, y: float, at: _Fan) -> None:
         end = at.bend - 20 if at.left else at.bend + 20
         self._canvas.curve(end, y, at.router, 0, upright=False)
-        self._canvas.text((at.inner + at.bend) / 2, y + 4, f"… {count} more", "soft", "middle")
+        beside = end - 6 if at.left else end + 6
+        self._canvas.text(beside, y + 4, f"… {count} more", "soft", "end" if at.left else "start")
 
     def _host(self, host: Host, x: float, y: float, wide: float) -> None:
         high = _box_high(host)

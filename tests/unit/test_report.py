@@ -439,6 +439,7 @@ TWO_VALUES = {
     "loss_change": ("none", "5s:1%"),
     "trace": ("none", "traces/one.csv"),
     "trace_step": ("10ms", "20ms"),
+    "place": ("1", "1+2"),
     "start": ("0s", "0s+5s"),
     "stop": ("end", "10s+end"),
     "spread": ("0s", "1s"),
@@ -914,9 +915,12 @@ class TestDrawing:
         knobs = {name: text for name, text in one.knobs.items() if not PATH_KNOBS[name].later}
         assert drawing.draw(replace(one, knobs=knobs), "virtual") == drawing.draw(one, "virtual")
 
-    def test_value_that_is_refused_today_is_not_drawn(self) -> None:
+    @pytest.mark.parametrize("knob", ["rtt", "topology", "queue", "access", "recipe"])
+    def test_value_that_is_refused_today_is_not_drawn(self, knob: str) -> None:
         one = self.entry(made_up.point())
-        assert drawing.draw(replace(one, knobs={**one.knobs, "rtt": HOSTILE}), "virtual") == ""
+        told = drawing.draw(replace(one, knobs={**one.knobs, knob: HOSTILE}), "virtual")
+        assert "<script" not in told
+        assert told == "" or knob == "recipe"
 
     def test_each_point_has_its_own_in_the_page_and_one_is_shown(self, small: RunFolder) -> None:
         drawn = [attrs for attrs in written(small).named("div") if "data-drawing" in attrs]

@@ -65,7 +65,7 @@ def mn(kernel: KernelRecord, folder: Path, words: list[str], commands: str) -> s
             ),
             *("init=/usr/bin/python3", "--", "-I", "-S", str(init)),
         ],
-        timeout=60,
+        timeout=300,
         check=True,
         capture_output=True,
     )
@@ -100,6 +100,7 @@ def test_mn_custom_builds_the_topology(kernel: KernelRecord, tmp_path: Path, nam
     }
 
 
+@pytest.mark.slow
 def test_two_hundred_hosts_come_up(kernel: KernelRecord, tmp_path: Path) -> None:
     words = ["--custom", "topologies/dumbbell.py", "--controller", "none"]
     words += ["--topo", "dumbbell,pairs=100,rate_bps=1e9,queue=bfifo:1e6,rtt_s=0.02+0.04"]
