@@ -36,7 +36,9 @@ def unpredicted(point: Point) -> str | None:
     """Return why the model has no prediction for a point, None where it has one."""
     kind = str(point.queue["kind"])
     lacking = {
-        "the model knows one path, not several that share a bottleneck": layout.shape(point) != "path",
+        "the model knows one bottleneck, and data one way": layout.shape(point)
+        not in ("path", "dumbbell", "star"),
+        "the model knows one RTT at a time": len(set(point.rtts_s)) > 1,
         "the model knows one congestion control at a time": len(set(point.controls)) > 1,
         f"the model knows queues that drop when they are full, not {kind}": kind not in ("bfifo", "pfifo"),
         "the model knows random loss alone": point.loss.kind != "random",

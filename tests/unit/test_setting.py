@@ -16,7 +16,8 @@ MIB = 2**20
 L61 = Release(6, 1)
 
 UNPREDICTED: list[tuple[dict[str, str], str]] = [
-    ({"topology": "dumbbell"}, "the model knows one path, not several that share a bottleneck"),
+    ({"topology": "parking_lot", "flows": "4"}, "the model knows one bottleneck, and data one way"),
+    ({"topology": "dumbbell", "rtt": "10ms+20ms"}, "the model knows one RTT at a time"),
     ({"cc": "bbr+cubic"}, "the model knows one congestion control at a time"),
     ({"qdisc": "codel"}, "the model knows queues that drop when they are full, not codel"),
     ({"loss": "ge:1%:10%"}, "the model knows random loss alone"),
