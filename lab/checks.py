@@ -9,6 +9,7 @@ from lab import changes, layout, queues, traffic
 from lab.combination import Point
 from lab.knobs import LARGEST_QUEUE_BYTES, PATH_KNOBS
 from lab.loads import OnOff
+from lab.units import format_rate
 
 MOST_FILLED_BYTES = 2**31 - 2**20
 """Of a send buffer: sk_wmem_queued is an int, and the last segments overshoot the buffer."""
@@ -197,6 +198,7 @@ def _change_faults(point: Point) -> Iterator[str]:
                 f"{name}: {knobs[name]!r} reaches {changes.last_s(planned):g} s and the run ends at"
                 f" {point.duration_s:g} s; end it before, or give a longer duration"
             )
+    yield from _rate_step_faults(point)
     for name in ("rtt_change", "loss_change"):
         if not _is_default(point, name) and min(point.rtts_s) == 0:
             yield f"{name}: {knobs[name]!r} needs a delay line; give an rtt over 0s"
@@ -213,6 +215,20 @@ def _change_faults(point: Point) -> Iterator[str]:
         )
     if not _is_default(point, "jitter_dist") and knobs["jitter"] == "0s":
         yield f"jitter_dist: {knobs['jitter_dist']!r} needs a jitter to distribute, such as jitter=5ms"
+
+
+def _rate_step_faults(point: Point) -> Iterator[str]:
+    """Yield the fault of a step that is over before the link, at its rate, is through with one packet."""
+    steps = changes.steps(point.rate_bps, point.changes("rate_change"))
+    for (from_s, rate_bps), (until_s, _) in itertools.pairwise(steps):
+        packet_s = point.packet_on_wire_bytes * 8 / rate_bps
+        if 0 < until_s - from_s < packet_s:
+            yield (
+                f"rate_change: {point.knobs['rate_change']!r} has {format_rate(rate_bps)} for"
+                f" {until_s - from_s:.3g} s, and a packet takes {packet_s:.3g} s at that; hold it longer, or"
+                " write an outage as a trace with a rate of 0"
+            )
+            return
 
 
 def _traffic_faults(point: Point) -> Iterator[str]:

@@ -72,6 +72,10 @@ def _chosen(scenario: Scenario, overrides: Mapping[str, Sequence[str]]) -> dict[
                 continue
             if canonical not in chosen.setdefault(name, []):
                 chosen[name].append(canonical)
+    routes = [text for text in chosen.get("route", ()) if text != PATH_KNOBS["route"].default]
+    if routes and "rtt" in chosen:
+        rtts = ", ".join(chosen["rtt"])
+        faults.append(f"rtt: {rtts!r} and route={', '.join(routes)} both set the RTT; give one of them")
     if faults:
         raise SpecError(faults)
     return chosen

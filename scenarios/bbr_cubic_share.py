@@ -23,7 +23,7 @@ Harm compares: what CUBIC's flow gets here, over what it gets beside another CUB
 """,
     topology="dumbbell",
     defaults={
-        "rate": "50mbit",
+        "rate": "20mbit",
         "rtt": "40ms",
         "flows": 2,
         "spread": "1s",

@@ -44,7 +44,7 @@ as if the RTT were 25 ms.
             at_most=0.1 * 19.128e6,
         ),
         Expectation(
-            "where BBR still has nine tenths",
+            "where BBR still has over four fifths",
             value="steady_goodput_bps",
             where={"route": "geo-satellite", "loss": "0.1%", "cc": "bbr"},
             at_least=0.85 * 19.128e6,

@@ -98,6 +98,8 @@ class FlowSeries:
 
     def mean_goodput_bps(self, window_s: float) -> Floats:
         """Return the goodput over the last `window_s` of each instant, less at the start."""
+        if not len(self.read_t_s):
+            return np.zeros(0)
         since = np.maximum(self.read_t_s - window_s, self.read_t_s[0])
         before = np.interp(since, self.read_t_s, self.read_bytes)
         spans = self.read_t_s - since

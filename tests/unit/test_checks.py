@@ -59,7 +59,8 @@ SENTENCES = [
     (
         {"topology": "parking_lot", "flows": "3"},
         [
-            "flows: '3' leaves out cross traffic of a parking lot of 3 bottlenecks; give at least 4",
+            "flows: '3' leaves out cross traffic of a parking lot of 3 bottlenecks; give at least 4,"
+            " or say their place",
         ],
     ),
     (
@@ -69,6 +70,20 @@ SENTENCES = [
     (
         {"topology": "star", "rtt": "1ms+2ms+3ms", "pairs": "2", "flows": "2"},
         ["pairs: '2' is fewer than the 3 RTTs that are listed; give more"],
+    ),
+    (
+        {"place": "1+2"},
+        [
+            "place: '1+2' puts a flow on pair 2, and the pairs of this path are 1 to 1;"
+            " take one of them, or more pairs"
+        ],
+    ),
+    (
+        {"topology": "star", "pairs": "2", "place": "0+3"},
+        [
+            "place: '0+3' puts a flow on pair 0, and the pairs of this star are 1 to 2;"
+            " take one of them, or more pairs"
+        ],
     ),
     # the queue
     (
@@ -227,6 +242,7 @@ FAULTLESS: list[dict[str, str]] = [
     {"workload": "iperf3", "flows": "4", "bytes": "1MB", "udp": "1mbit", "probe": "10ms"},
     {"topology": "dumbbell", "flows": "2", "rtt": "10ms+20ms", "access": "10mbit+1gbit"},
     {"topology": "parking_lot", "flows": "4"},
+    {"topology": "parking_lot", "flows": "2", "place": "0+3"},
     {"topology": "two_way", "reverse": "1", "rate_back": "10mbit"},
     {"topology": "star", "workload": "request", "flows": "3"},
     {"start": "0s+11s", "stop": "11s+12s", "flows": "2", "duration": "12s"},

@@ -100,6 +100,7 @@ TEXTS = {  # by knob: texts that it mostly takes; the tests leave out what it re
     "loss_change": changing(SHARES) | st.just("none"),
     "trace": st.sampled_from(["none", "traces/a file.csv", "traces/cell.up", "a@12ab34cd"]),
     **dict.fromkeys(("trace_step", "spread", "think"), TIMES),
+    "place": joined(st.integers(0, 500).map(str)) | st.just("turn"),
     "start": joined(TIMES),
     "stop": joined(TIMES | st.just("end")),
     "arrivals": SHARES.map("poisson:{}".format) | TIMES.map("every:{}".format) | st.just("none"),

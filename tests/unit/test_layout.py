@@ -66,6 +66,20 @@ class TestPairs:
             *("rcv1", "rcv2", "rcv1"),
         ]
 
+    def test_are_joined_as_told_by_the_numbers_of_their_hosts(self, make_point: MakePoint) -> None:
+        point = make_point(topology="dumbbell", pairs="3", flows="4", reverse="2", place="3+1")
+        assert [layout.pair_of(point, number).sender for number in range(4)] == [
+            *("snd3", "snd1", "snd3", "snd1"),
+        ]
+        assert [layout.pair_of(point, number, back=True).sender for number in range(2)] == ["rcv1", "rcv2"]
+        lot = make_point(topology="parking_lot", flows="3", place="0+2")
+        assert [layout.pair_of(lot, number).sender for number in range(3)] == ["snd", "snd2", "snd"]
+
+    @pytest.mark.parametrize("place", ["0", "4"])
+    def test_that_are_not_there_are_an_error(self, make_point: MakePoint, place: str) -> None:
+        with pytest.raises(IndexError):
+            layout.pair_of(make_point(topology="dumbbell", pairs="3", place=place), 0)
+
     def test_have_the_rtts_in_turn(self, make_point: MakePoint) -> None:
         point = make_point(topology="star", flows="3", rtt="10ms+100ms")
         assert [pair.rtt_s for pair in layout.plan(point).pairs] == [0.01, 0.1, 0.01]

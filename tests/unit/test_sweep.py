@@ -204,6 +204,7 @@ OTHER_VALUES = {
     "loss_change": "1s:1%",
     "trace": "file.csv",
     "trace_step": "20ms",
+    "place": "1",
     "start": "1s",
     "stop": "1s",
     "spread": "1s",
