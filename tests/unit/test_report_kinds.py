@@ -621,7 +621,7 @@ class TestNoPrediction:
     def test_page_says_so_and_draws_no_dashes(self, mixed: Stored) -> None:
         text = page.render(mixed)
         made = Page(text.replace(page.get_plotlyjs(), ""))
-        assert "No prediction: the model knows one path" in made.text
+        assert "No prediction: the model knows one congestion control" in made.text
         assert "Predicted." not in made.text
         heads = [column.head for column in tables.points(mixed).columns]
         assert not any("predicted" in head or "difference" in head for head in heads)
@@ -645,7 +645,7 @@ class TestNoPrediction:
         assert overview.draw(mixed, 1) is None
 
     def test_bars_leave_the_mark_out(self, tmp_path: Path) -> None:
-        one = made_up.point(topology="dumbbell", flows="2", duration="2s")
+        one = made_up.point(topology="dumbbell", flows="2", duration="2s", cc="bbr+cubic")
         run = stored_module.read(made_up.store(tmp_path / "run", [(one, made_up.competing(one))], figures=[]))
         (drawn,) = figures.draw(run)
         assert "prediction" not in drawn.caption
