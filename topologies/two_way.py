@@ -27,15 +27,8 @@ from lab.agent.network import PlannedTopo
 class TwoWayTopo(PlannedTopo):
     """`pairs` pairs that send to the right, `back_pairs` that send to the left.
 
-    rate_bps: bit/s of the bottleneck; None leaves it unshaped. back_bps: the same of the way
-    back, as on the way out unless given.
-    access_bps: bit/s of the hosts' own interfaces, one for all or one for each pair
-    (`1e8+1e9` on Mininet's command line).
-    queue: {"kind", "limit", ...} before the bottleneck, see `lab.qdisc.queue_words`;
-    `bfifo:250000` on Mininet's command line. back_queue: of the way back.
-    rtt_s: base RTT, one for all pairs or one for each (`0.01+0.1`).
-    way: what else the way to the receivers does: `jitter_s`, `loss`, `duplicate`, `reorder`.
-    mtu_bytes, offloads: of every link.
+    Its other parameters are those of `lab.plans.shared.Network`; what is one for
+    each pair is written with + on Mininet's command line.
     """
 
     shape = "two_way"

@@ -4,54 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from lab.plans.egress import Queue, Wire, each, queue_of
 from lab.plans.plan import Draft, Pair, Plan
+from lab.plans.shared import Network
 
 
-def dumbbell(  # noqa: PLR0913 (a network has that many properties, and each has a name)
-    *,
-    pairs: int = 2,
-    rate_bps: float | None = None,
-    back_bps: float | None = None,
-    access_bps: Any = None,
-    queue: Queue | str | None = None,
-    back_queue: Queue | str | None = None,
-    rtt_s: Any = 0.0,
-    way: dict[str, Any] | None = None,
-    mtu_bytes: int = 1500,
-    offloads: bool = False,
-) -> Plan:
-    """Return the plan. See `topologies/dumbbell.py` for what each parameter means."""
-    wire = Wire(int(mtu_bytes), bool(offloads))
-    count = int(pairs)
-    rtts, rates = each(rtt_s, count), each(access_bps, count)
-    queue = queue_of(queue)
-    draft = Draft()
-    middle = draft.add(
-        "r1",
-        "r2",
-        wire.shaper(rate_bps, queue),
-        wire.shaper(back_bps or rate_bps, queue_of(back_queue) or queue),
-    )
+def dumbbell(*, pairs: int = 2, **params: Any) -> Plan:
+    """Return the plan of `pairs` senders and as many receivers; params: of `lab.plans.shared.Network`."""
+    network, count, draft = Network(**params), int(pairs), Draft()
+    middle = network.bottleneck(draft, "r1", "r2")
     forward, backward = [], []
-    for number, (rtt, rate) in enumerate(zip(rtts, rates, strict=True), 1):
-        out_s, back_s = halves(rtt or 0.0)
-        sender, receiver = f"snd{number}", f"rcv{number}"
-        draft.add(sender, "r1", wire.access(rate), {"delay_s": back_s})
-        draft.add("r2", receiver, {**(way or {}), "delay_s": out_s}, wire.access(rate))
-        forward.append(Pair(sender, receiver, rtt or 0.0, (middle.left.interface,)))
-        backward.append(Pair(receiver, sender, rtt or 0.0, (middle.right.interface,)))
+    numbered = zip(network.rtts_s(count), network.rates_bps(count), strict=True)
+    for number, (rtt_s, rate_bps) in enumerate(numbered, 1):
+        out_s, back_s = halves(rtt_s)
+        sender, receiver, own = f"snd{number}", f"rcv{number}", network.wire.access(rate_bps)
+        draft.add(sender, "r1", own, {"delay_s": back_s})
+        draft.add("r2", receiver, {**(network.way or {}), "delay_s": out_s}, own)
+        forward.append(Pair(sender, receiver, rtt_s, (middle.left.interface,)))
+        backward.append(Pair(receiver, sender, rtt_s, (middle.right.interface,)))
     senders, receivers = (tuple(pair.sender for pair in ways) for ways in (forward, backward))
-    return Plan(
-        shape="dumbbell",
+    return network.plan(
+        "dumbbell",
+        draft,
         hosts=(*senders, *receivers),
         routers=("r1", "r2"),
-        links=tuple(draft.links),
-        pairs=tuple(forward),
-        back_pairs=tuple(backward),
+        pairs=forward,
+        back_pairs=backward,
         columns=(senders, ("r1",), ("r2",), receivers),
-        mtu_bytes=wire.mtu_bytes,
-        offloads=wire.offloads,
     )
 
 
