@@ -33,7 +33,7 @@ def matches(row: Row, where: Mapping[str, str | tuple[str, ...]], scenario: Scen
         allowed = wanted if isinstance(wanted, list | tuple) else (wanted,)
         held = str(row[name])
         if name == "trace":
-            held = held.partition("@")[0]  # whatever the file holds
+            held = held.rpartition("@")[0] or held  # whatever the file holds
         if held not in [scenario.knobs[name].canonical(str(text)) for text in allowed]:
             return False
     return True

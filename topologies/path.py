@@ -34,7 +34,7 @@ class PathTopo(PlannedTopo):
     access_bps: bit/s of both hosts' own interfaces. A host without one hands
     packets over in no time: TCP small queues never hold it back, and Linux then
     writes past its send buffer (see docs/fidelity.md).
-    queue: {"kind", "limit", ...} in front of it, see `lab.qdisc.queue_words`;
+    queue: {"kind", "limit", ...} in front of it, see `lab.queues`;
     `bfifo:250000` on Mininet's command line. back_queue: of the way back.
     delay_out_s, delay_back_s: one-way delays towards receiver and sender.
     loss, duplicate, reorder: probabilities on the way out; loss_back on the way back.
