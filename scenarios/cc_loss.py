@@ -13,7 +13,7 @@ A congestion control that takes every loss for a full queue gives way to loss th
 has nothing to do with congestion. Reno's mean window is then sqrt(3/2)/sqrt(p)
 segments, so its rate falls with the square root of the loss and with the RTT
 (Mathis et al., 1997). CUBIC grows by time and not by round trips, which on long
-paths gives it more: 1.054 (RTT / p^3)^(1/4) segments (RFC 9438). BBR sends at the
+paths gives it more: 1.054 (RTT / p)^(3/4) segments, RTT in s (RFC 9438). BBR sends at the
 rate that it measured and hardly looks at loss, until more is lost than it probes
 for.
 
