@@ -62,6 +62,7 @@ _TITLES = {
     "bottlenecks": "Bottlenecks",
     "reverse": "Flows the other way",
     "udp": "Rate of the UDP flow",
+    "trace": "Trace of the bottleneck's rate",
     "arrivals": "Arrivals of flows",
     "sizes": "Sizes of the flows that arrive",
     "start": "Start of the flows",
@@ -228,7 +229,7 @@ def _categories(knob: str, entries: Sequence[Entry], values: dict[str, float | N
         numeric=False,
         ordered=ordered,
         positions={entry.id: entry.knobs[knob] for entry in entries},
-        ticks=tuple((text, text) for text in texts),
+        ticks=tuple((text, _short(knob, text)) for text in texts),
     )
 
 
@@ -238,3 +239,8 @@ def title(knob: str) -> str:
         return _TITLES.get(knob) or _SCALES[knob].title.split(" (")[0]
     meaning = PATH_KNOBS[knob].meaning if knob in PATH_KNOBS else ""
     return f"{knob}: {meaning}" if 0 < len(meaning) < 60 else knob
+
+
+def _short(knob: str, text: str) -> str:
+    """Return a category as a tick has it: of a trace its file's name, without folder and digest."""
+    return (text.rpartition("@")[0] or text).rpartition("/")[2] if knob == "trace" else text

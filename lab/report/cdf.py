@@ -37,7 +37,7 @@ def draw(asked: Figure, stored: Stored, number: int) -> Drawn | None:
         return None
     if len(its) < 2:
         return None
-    names = [name for name in by if name in varying(picked.entries)]
+    names = [name for name in by if name in varying(picked.entries) and name not in inner]
     names += [name for name in inner if len(boxes.told_apart(asked, [name], its)) > 1]
     groups = boxes.told_apart(asked, names, its)
     totals = _totals(asked, stored, picked.entries, names)

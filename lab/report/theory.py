@@ -208,7 +208,7 @@ def _rtt_ratio(case: Case) -> list[Theory]:
             queue_delay_s=delay or 0.0,
             queue_s=limit * 8 / rate if in_bytes and limit and rate else None,
         )
-        if band is not None:
+        if band is not None and band.low > 0:  # "at most the other's" is no line to hold against
             by_cc.setdefault(cc, {}).setdefault(case.axis.positions[entry.id], []).append(band)
     found = []
     for cc, at in by_cc.items() if len(by_cc) * 2 <= MOST_LINES else ():
