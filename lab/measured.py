@@ -134,7 +134,11 @@ def _retransmissions(flows: Sequence[Flow]) -> Row:
 
 
 def _fairness(point: Point, flows: Sequence[Flow], span: Span) -> Row:
-    """Return fairness among the flows that last; those of a size are judged by their time."""
+    """Return fairness among the flows that last; those of a size are judged by their time.
+
+    Flows the other way meet another queue: they do not compete with these.
+    """
+    flows = [flow for flow in flows if flow.planned.kind != traffic.REVERSE]
     lasting = [flow for flow in flows if flow.planned.size_bytes is None]
     timed = [(flow, *span.own(flow)) for flow in lasting]
     least_s = LEAST_TIME_SHARE * (span.end_s - span.begin_s)

@@ -168,6 +168,12 @@ class TestBottleneck:
 
 
 class TestFairness:
+    def test_is_among_flows_of_one_direction(self, link: MakePoint) -> None:
+        point = link(flows="2", reverse="1", cc="bbr+cubic")
+        told = row(point, flows_of(point, 5e6, 5e6, 50e6))
+        assert told["jain"] == pytest.approx(1)
+        assert told["cc_shares"] == {"bbr": pytest.approx(0.5), "cubic": pytest.approx(0.5)}
+
     def test_of_equal_flows_is_one_and_of_one_alone_none(self, link: MakePoint) -> None:
         point = link(flows="2")
         assert row(point, flows_of(point, 5e6, 5e6))["jain"] == pytest.approx(1)
