@@ -64,6 +64,9 @@ class LabIntf(Intf):
         """Nothing yet: the node sets all its interfaces in one go."""
         return {}
 
+    def delete(self) -> None:
+        """Nothing: a pair goes with its namespaces. Mininet would start a shell in every node to say so."""
+
     @property
     def peer(self) -> LabIntf:
         """The interface at the other end."""
