@@ -218,14 +218,13 @@ def _change_faults(point: Point) -> Iterator[str]:
 
 
 def _rate_step_faults(point: Point) -> Iterator[str]:
-    """Yield the fault of a step that is over before the link, at its rate, is through with one packet."""
-    steps = changes.steps(point.rate_bps, point.changes("rate_change"))
-    for (from_s, rate_bps), (until_s, _) in itertools.pairwise(steps):
-        packet_s = point.packet_on_wire_bytes * 8 / rate_bps
-        if 0 < until_s - from_s < packet_s:
+    """Yield the fault of a rate that is over before the link is through with one packet at it."""
+    for change, following in itertools.pairwise(point.changes("rate_change")):
+        held_s, packet_s = following.from_s - change.until_s, point.packet_on_wire_bytes * 8 / change.value
+        if 0 < held_s < packet_s:
             yield (
-                f"rate_change: {point.knobs['rate_change']!r} has {format_rate(rate_bps)} for"
-                f" {until_s - from_s:.3g} s, and a packet takes {packet_s:.3g} s at that; hold it longer, or"
+                f"rate_change: {point.knobs['rate_change']!r} has {format_rate(change.value)} for"
+                f" {held_s:.3g} s, and a packet takes {packet_s:.3g} s at that; hold it longer, or"
                 " write an outage as a trace with a rate of 0"
             )
             return

@@ -47,6 +47,20 @@ SENTENCES = [
             " take topology=dumbbell or star"
         ],
     ),
+    (
+        {"topology": "dumbbell", "flows": "2", "place": "1+7"},
+        [
+            "place: '1+7' puts a flow on pair 7, and the pairs of this dumbbell are 1 to 2;"
+            " take one of them, or more pairs"
+        ],
+    ),
+    (
+        {"rate_change": "5s:10kbit+5.1s:20mbit"},
+        [
+            "rate_change: '5s:10kbit+5.1s:20mbit' has 10kbit for 0.1 s, and a packet takes 1.21 s at that;"
+            " hold it longer, or write an outage as a trace with a rate of 0"
+        ],
+    ),
     ({"pairs": "2"}, ["pairs: '2': a path has one pair of hosts; take topology=dumbbell or star"]),
     (
         {"topology": "star", "workload": "http"},

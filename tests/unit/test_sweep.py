@@ -364,3 +364,8 @@ class TestSendBuffer:
 
     def test_that_is_tuned_up_to_there_is_not(self) -> None:
         assert points(study(), {"wmem": ["max=2147483647B"]})
+
+
+def test_a_route_and_an_rtt_are_one_too_many() -> None:
+    with pytest.raises(SpecError, match="both set the RTT; give one of them"):
+        points(study(), {"route": ["london-newyork"], "rtt": ["10ms"]})
