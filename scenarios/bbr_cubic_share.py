@@ -19,7 +19,7 @@ It takes long to get there: BBR sees the queue in its RTT only every ten seconds
 CUBIC needs half a minute to fill a deep one. So a run lasts five minutes, and shares
 are those of its second half.
 
-The curve of Ware and others lies 6 to 14 points of share above what is measured here
+The curve of Ware and others lies 5 to 17 points of share above what is measured here
 from 2 to 32 BDP; its shape is the same.
 
 Harm compares: what CUBIC's flow gets here, over what it gets beside another CUBIC.
