@@ -9,7 +9,7 @@ from lab import plans
 from lab.combination import Point
 from lab.knobs import PATH_KNOBS
 from lab.model.path import access_bps
-from lab.plans.dumbbell import halves
+from lab.plans.egress import halves
 from lab.plans.plan import Pair, Plan
 
 MOST_AUTO_PAIRS = 100
@@ -69,6 +69,11 @@ def params(point: Point) -> dict[str, Any]:
             "back_pairs": min(_reverse(point), MOST_AUTO_PAIRS) or 1,
         }
     return {**chosen, "pairs": pair_count(point)}
+
+
+def out_share(point: Point) -> float:
+    """Return the share of an RTT that is on the way out: half of it; all in a star, see its topology."""
+    return 1.0 if shape(point) == "star" else 0.5
 
 
 def varies(point: Point) -> bool:

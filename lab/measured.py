@@ -44,9 +44,7 @@ def flow_row(point: Point, flow: Flow, span: Span) -> Row:
     planned = flow.planned
     from_s, until_s = span.own(flow)
     goodput = flow.delivery.rate_bps(from_s, until_s) if until_s > from_s else 0.0
-    fct_s = None
-    if planned.size_bytes is not None and flow.finished_s is not None:
-        fct_s = flow.finished_s - from_s
+    fct_s = _fct_s(flow, span)
     return {
         "flow": flow.number,
         "kind": planned.kind,
@@ -70,11 +68,19 @@ def flow_row(point: Point, flow: Flow, span: Span) -> Row:
     }
 
 
+def _fct_s(flow: Flow, span: Span) -> float | None:
+    """Return how long a flow with a size took; None where it never ended."""
+    if flow.planned.size_bytes is None or flow.finished_s is None:
+        return None
+    return flow.finished_s - span.own(flow)[0]
+
+
 def _slowdown(point: Point, flow: Flow, fct_s: float) -> float | None:
     size = flow.planned.size_bytes
     assert size is not None
-    way = 1.0 if layout.shape(point) == "star" else 0.5
-    round_trips = way + (1.0 if flow.planned.start_s > 0 else 0.0)  # one that comes later connects first
+    round_trips = layout.out_share(point) + (
+        1.0 if flow.planned.start_s > 0 else 0.0
+    )  # one that comes later connects first
     return measures.slowdown(fct_s, size, point.rate_bps, flow.planned.rtt_s, point.mtu_bytes, round_trips)
 
 
@@ -95,7 +101,7 @@ def _column(rows: Sequence[Row], name: str) -> Floats:
 
 def _bottleneck(point: Point, queues: Sequence[Row], span: Span) -> Row:
     """Return utilisation, the mean of the bottlenecks', and the waits of the one with the longest."""
-    steps = varying.rate_steps(point)
+    offered = varying.offered(varying.rate_steps(point))
     used, waits = [], []
     names = {name for pair in layout.plan(point).pairs for name in pair.bottlenecks}
     for name in sorted(names & set(traffic.bottlenecks(point))):
@@ -104,7 +110,7 @@ def _bottleneck(point: Point, queues: Sequence[Row], span: Span) -> Row:
             continue
         t_s, sent = _column(rows, "t_s"), _column(rows, "bytes")
         carried = float(np.interp(span.end_s, t_s, sent) - np.interp(span.begin_s, t_s, sent))
-        could = varying.offered_bytes(steps, span.end_s) - varying.offered_bytes(steps, span.begin_s)
+        could = offered(span.end_s) - offered(span.begin_s)
         used.append(measures.utilisation_of(carried, could) or 0.0)
         inside = [one for one in rows if span.begin_s <= one["t_s"] <= span.end_s]
         waits.append(
@@ -184,12 +190,12 @@ def _convergence_s(point: Point, lasting: Sequence[Flow], span: Span) -> float |
 
 
 def _transfers(point: Point, flows: Sequence[Flow], span: Span) -> Row:
-    rows = [flow_row(point, flow, span) for flow in flows if flow.planned.size_bytes is not None]
-    ended = [one for one in rows if one["fct_s"] is not None]
-    fct = measures.quantiles([one["fct_s"] for one in ended], (0.5, 0.99))
-    slow = measures.quantiles([one["slowdown"] for one in ended], (0.5, 0.99))
+    sized = [flow for flow in flows if flow.planned.size_bytes is not None]
+    times = [(flow, fct_s) for flow in sized if (fct_s := _fct_s(flow, span)) is not None]
+    fct = measures.quantiles([fct_s for _, fct_s in times], (0.5, 0.99))
+    slow = measures.quantiles([_slowdown(point, flow, fct_s) for flow, fct_s in times], (0.5, 0.99))
     return {
-        "flows_finished": len(ended) if rows else None,
+        "flows_finished": len(times) if sized else None,
         "fct_s": fct[0],
         "fct_p99_s": fct[1],
         "slowdown": slow[0],
@@ -199,7 +205,7 @@ def _transfers(point: Point, flows: Sequence[Flow], span: Span) -> Row:
 
 def _streams(point: Point, delays: Sequence[Row], span: Span) -> Row:
     """Return what the probe, the UDP flow and the requests saw within the load."""
-    base_s = layout.plan(point).pairs[0].rtt_s * (1.0 if layout.shape(point) == "star" else 0.5)
+    base_s = layout.plan(point).pairs[0].rtt_s * layout.out_share(point)
     by_kind: dict[str, list[Row]] = {"probe": [], "udp": [], "request": []}
     for one in delays:
         if span.begin_s <= one["t_s"] <= span.end_s:

@@ -156,7 +156,7 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
         "reason": None,
         "measured_rate_bps": path.rate_bps,
         "rtt_s": path.rtt_s,
-        **_totals(point, flows, recorded, span),
+        **_totals(point, flows, whole, recorded, span),
         **measured.row(point, flows, recorded, span),
         "limit_measured": judged.limit,
         "limit_shares": dict(judged.shares),
@@ -183,6 +183,7 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
 def _load(point: Point, path: pathcheck.MeasuredPath, span: Span) -> verdict.Load:
     """Return what the records are judged against."""
     steps = varying.rate_steps(point)
+    offered = varying.offered(steps)
     alike = layout.shape(point) == "path"
     return verdict.Load(
         rate_bps=point.rate_bps,
@@ -196,13 +197,18 @@ def _load(point: Point, path: pathcheck.MeasuredPath, span: Span) -> verdict.Loa
         else {flow.number: verdict.Way(flow.rtt_s, flow.bottlenecks) for flow in traffic.flows(point)},
         offered_bytes=None
         if len(steps) == 1
-        else lambda instants: np.array([varying.offered_bytes(steps, t_s) for t_s in instants]),
+        else lambda instants: np.array([offered(t_s) for t_s in instants]),
     )
 
 
-def _totals(point: Point, flows: list[metrics.Flow], recorded: records.Records, span: Span) -> Row:
-    """Return what all flows together came to."""
-    whole = metrics.total(flows)
+def _totals(
+    point: Point,
+    flows: list[metrics.Flow],
+    whole: metrics.Delivery,
+    recorded: records.Records,
+    span: Span,
+) -> Row:
+    """Return what all flows together came to; whole: their delivery."""
     load_s = span.end_s - span.begin_s
     bottleneck = [row for row in recorded.queues if row["bottleneck"]]
     last = {row["interface"]: row["drops"] for row in bottleneck}

@@ -36,12 +36,6 @@ LIMIT_UNIT = {
 AQM = frozenset({"red", "codel", "fq_codel", "pie", "cake"})
 """Kinds that drop or mark before they are full."""
 
-MARKING = frozenset({"red", "codel", "fq_codel", "pie", "cake", "fq"})
-"""Kinds that can mark by ECN; fq by its ce_threshold alone."""
-
-FAIR = frozenset({"fq_codel", "cake", "fq", "sfq"})
-"""Kinds that give every flow a queue of its own."""
-
 TARGETED = frozenset({"codel", "fq_codel", "pie", "cake"})
 """Kinds that aim at a delay."""
 

@@ -11,6 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from lab import layout
 from lab.combination import Point
@@ -61,6 +62,21 @@ def starts_s(point: Point) -> list[float]:
     ]
 
 
+def _joined(point: Point, number: int, kind: str, *, first: int = 0, **told: Any) -> Flow:
+    """Return the flow of a kind with that number, from `first` on: on its pair, with its control."""
+    pair = layout.pair_of(point, number, back=kind == REVERSE)
+    return Flow(
+        number=first + number,
+        kind=kind,
+        cc=point.controls[number % len(point.controls)],
+        src=pair.sender,
+        dst=pair.receiver,
+        rtt_s=pair.rtt_s,
+        bottlenecks=pair.bottlenecks,
+        **told,
+    )
+
+
 def _lasting(point: Point) -> Iterator[Flow]:
     stops = PATH_KNOBS["stop"].value(point.knobs["stop"])
     sizes = point.sizes_each
@@ -68,15 +84,10 @@ def _lasting(point: Point) -> Iterator[Flow]:
     chance = random.Random(f"{point.seed} flows")
     kind = REQUEST if point.knobs["workload"] == "request" else LASTING
     for number, start_s in enumerate(starts_s(point)):
-        pair = layout.pair_of(point, number)
-        yield Flow(
-            number=number,
-            kind=kind,
-            cc=point.controls[number % len(point.controls)],
-            src=pair.sender,
-            dst=pair.receiver,
-            rtt_s=pair.rtt_s,
-            bottlenecks=pair.bottlenecks,
+        yield _joined(
+            point,
+            number,
+            kind,
             start_s=start_s,
             stop_s=stops[number % len(stops)],
             size_bytes=sizes[number % len(sizes)] if sizes else None,
@@ -87,16 +98,7 @@ def _lasting(point: Point) -> Iterator[Flow]:
 def _reverse(point: Point) -> Iterator[Flow]:
     first = int(point.knobs["flows"])
     for number in range(int(point.knobs["reverse"])):
-        pair = layout.pair_of(point, number, back=True)
-        yield Flow(
-            number=first + number,
-            kind=REVERSE,
-            cc=point.controls[number % len(point.controls)],
-            src=pair.sender,
-            dst=pair.receiver,
-            rtt_s=pair.rtt_s,
-            bottlenecks=pair.bottlenecks,
-        )
+        yield _joined(point, number, REVERSE, first=first)
 
 
 def _arriving(point: Point) -> Iterator[Flow]:
@@ -112,15 +114,11 @@ def _arriving(point: Point) -> Iterator[Flow]:
         at_s += chance.expovariate(1 / every_s) if arrivals.kind == "poisson" else every_s
         if at_s >= point.duration_s:
             return
-        pair = layout.pair_of(point, number)
-        yield Flow(
-            number=first + number,
-            kind=ARRIVAL,
-            cc=point.controls[number % len(point.controls)],
-            src=pair.sender,
-            dst=pair.receiver,
-            rtt_s=pair.rtt_s,
-            bottlenecks=pair.bottlenecks,
+        yield _joined(
+            point,
+            number,
+            ARRIVAL,
+            first=first,
             start_s=round(at_s, 6),
             size_bytes=next(drawn),
         )

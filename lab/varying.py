@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from lab import changes, layout, qdisc, traces
 from lab.combination import Point
 from lab.errors import UserError
 from lab.knobs import PATH_KNOBS
-from lab.plans.dumbbell import halves
+from lab.plans.egress import halves
 from lab.plans.plan import End
 
 Steps = Sequence[tuple[float, float]]
@@ -59,14 +60,17 @@ def value_at(steps: Steps, t_s: float) -> float:
     return steps[max(0, bisect_right(steps, (t_s, float("inf"))) - 1)][1]
 
 
-def offered_bytes(steps: Steps, t_s: float) -> float:
-    """Return what the link could have carried by an instant, bytes."""
-    total = 0.0
-    for (from_s, rate_bps), (until_s, _) in zip(steps, [*steps[1:], (t_s, 0.0)], strict=True):
-        if from_s >= t_s:
-            break
-        total += rate_bps * (min(until_s, t_s) - from_s) / 8
-    return total
+def offered(steps: Steps) -> Callable[[float], float]:
+    """Return what tells how much the link could have carried by an instant, bytes."""
+    instants = [t_s for t_s, _ in steps]
+    spans = (rate_bps * (until_s - from_s) / 8 for (from_s, rate_bps), (until_s, _) in pairwise(steps))
+    sums = [0.0, *accumulate(spans)]
+
+    def by(t_s: float) -> float:
+        at = bisect_right(instants, t_s) - 1
+        return sums[at] + steps[at][1] * (t_s - instants[at]) / 8 if at >= 0 else 0.0
+
+    return by
 
 
 def commands(point: Point) -> list[dict[str, Any]]:
@@ -110,14 +114,13 @@ def _delay_commands(point: Point) -> list[dict[str, Any]]:
     instants = sorted({t_s for t_s, _ in (*rtts[1:], *shares[1:])})
     found = []
     for t_s in instants:
-        out_s, back_s = halves(value_at(rtts, t_s))
+        rtt_s = value_at(rtts, t_s)
+        out_s, back_s = halves(rtt_s) if layout.out_share(point) < 1 else (rtt_s, 0.0)
         for end in (one for link in layout.plan(point).links for one in link.ends):
             if "delay_s" not in end.egress:
                 continue
             out = "jitter_s" in end.egress
             egress = {**end.egress, "delay_s": out_s if out else back_s}
-            if layout.shape(point) == "star":
-                egress["delay_s"] = out_s + back_s
             if out and point.knobs["loss_change"] != "none":
                 egress["loss"] = value_at(shares, t_s)
             netem = qdisc.netem_words(egress) or f"limit {qdisc.UNLIMITED_PACKETS}"

@@ -18,7 +18,7 @@ except ImportError:  # `mn --custom` runs this file by its name, without the pac
 
 from lab import routes
 from lab.agent.network import PlannedTopo
-from lab.plans.dumbbell import halves
+from lab.plans.egress import halves
 
 
 class LongHaulTopo(PlannedTopo):

@@ -1,4 +1,4 @@
-"""What flows that share one bottleneck should get, and the delay that its queueing discipline should leave.
+"""What flows that share one bottleneck should get.
 
 Long flows in the long run, as published models have it; each function says where
 its model ends, and is None where there is none. Not here: how long a drop-tail
@@ -12,10 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lab import queues
-from lab.model.controls import control
 from lab.model.loss import cubic_own_window_segs, reno_window_segs
-from lab.model.paced import BBR_PROBE_GAIN, PROBE_RTT_EVERY_S, PROBE_RTT_S
+from lab.model.paced import PROBE_RTT_EVERY_S, PROBE_RTT_S
 from lab.model.path import bdp_bytes, packet_bytes, queue_delay_s
 
 BBR_LEAST_CWND = 4
@@ -111,71 +109,3 @@ def rtt_ratio(
         return None
     ratio = (long + queue_delay_s) / (short + queue_delay_s)
     return Band(ratio ** exponents[0], ratio ** exponents[1])
-
-
-TARGET_S = {"codel": 5e-3, "fq_codel": 5e-3, "cake": 5e-3, "pie": 15e-3}
-"""Defaults of Linux: RFC 8289 and 8290; net/sched/sch_cake.c; RFC 8033 and include/net/pie.h."""
-
-CODEL_INTERVAL_S = 0.1
-"""RFC 8289. CAKE's follows its target, as the lab sets it: 20 times that."""
-
-_DROP_TAIL = ("fifo", "pfifo", "bfifo", "fq", "sfq")
-_CODEL = ("codel", "fq_codel", "cake")
-
-
-def aqm_delay_s(
-    qdisc: str,
-    *,
-    rate_bps: float,
-    rtt_s: float,
-    queue_bytes: float,
-    cc: str = "cubic",
-    target_s: float | None = None,
-    mtu_bytes: int = 1500,
-) -> Band | None:
-    """Return between which queueing delays one long flow should swing in the steady part.
-
-    Drop-tail: from what is left after a drop, beta (BDP + queue) - BDP, to the full
-    queue; see `queueing.standing_queue_bytes`. fq gives one flow all of it, sfq at most
-    127 packets.
-    CoDel, also within fq_codel and CAKE: it drops when the delay was never under the
-    target for an interval of 100 ms (RFC 8289), so a window that grows by a
-    segment a round trip comes over the target by what it grows in that time and one
-    round trip more. The target is never under a packet's time, for CAKE 1.5 of it.
-    PIE steers the mean to its target (RFC 8033, section 4), adaptive RED to the middle
-    between its thresholds (Floyd, Gummadi, Shenker 2001; `queues` has them as shares of
-    the queue), so the swing is around that. A policer has no queue. None for those not
-    named here.
-
-    What the swing of an AQM is follows here from the target and from beta; the RFCs
-    give the targets alone. BBR's single flow keeps no queue but its probes', a quarter
-    of an RTT. Slow start is not in it: it can fill any queue for a while.
-    """
-    full_s = queue_delay_s(queue_bytes, rate_bps)
-    known = control(cc)
-    packet_s = packet_bytes(mtu_bytes) * 8 / rate_bps
-    if qdisc == "policer":
-        return Band(0.0, 0.0)
-    if qdisc in _DROP_TAIL:
-        peak_s = min(full_s, queues.SFQ_MOST_PACKETS * packet_s) if qdisc == "sfq" else full_s
-    elif qdisc in _CODEL:
-        least_s = packet_s * (1.5 if qdisc == "cake" else 1.0)
-        asked_s = TARGET_S[qdisc] if target_s is None else target_s
-        target_s = max(asked_s, least_s)
-        interval_s = CODEL_INTERVAL_S
-        if qdisc == "cake":  # cake_set_rate(), net/sched/sch_cake.c
-            interval_s = max(queues.CAKE_TARGET_SHARE * asked_s + target_s - asked_s, 2 * target_s)
-        peak_s = target_s + packet_s * (interval_s / (rtt_s + target_s) + 1)
-    elif qdisc in ("pie", "red"):
-        if qdisc == "red":
-            target_s = full_s * (queues.RED_LEAST_SHARE + queues.RED_MOST_SHARE) / 2
-        elif target_s is None:
-            target_s = TARGET_S[qdisc]
-        # the mean of the peak and of what is left after it is the target; nothing is left under 0
-        peak_s = min(2 * target_s, (2 * target_s + (1 - known.beta) * rtt_s) / (1 + known.beta))
-    else:
-        return None
-    if known.rate_based:
-        return Band(0.0, min(full_s, peak_s, (BBR_PROBE_GAIN - 1) * rtt_s))
-    peak_s = min(peak_s, full_s)
-    return Band(max(0.0, known.beta * (rtt_s + peak_s) - rtt_s), peak_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.plans.egress import halves
 from lab.plans.plan import Draft, Pair, Plan
 from lab.plans.shared import Network
 
@@ -31,9 +32,3 @@ def dumbbell(*, pairs: int = 2, **params: Any) -> Plan:
         back_pairs=backward,
         columns=(senders, ("r1",), ("r2",), receivers),
     )
-
-
-def halves(rtt_s: float) -> tuple[float, float]:
-    """Return the delays out and back of an RTT, in whole microseconds as tc sets them, s."""
-    rtt_us = round(rtt_s * 1e6)
-    return (rtt_us - rtt_us // 2) / 1e6, rtt_us // 2 / 1e6

@@ -57,3 +57,9 @@ def queue_of(queue: Queue | str | None) -> Queue | None:
         return queue
     kind, _, limit = queue.partition(":")
     return {"kind": kind, "limit": int(float(limit))}
+
+
+def halves(rtt_s: float) -> tuple[float, float]:
+    """Return the delays out and back of an RTT, in whole microseconds as tc sets them, s."""
+    rtt_us = round(rtt_s * 1e6)
+    return (rtt_us - rtt_us // 2) / 1e6, rtt_us // 2 / 1e6

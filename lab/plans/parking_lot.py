@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from lab.plans.dumbbell import halves
+from lab.plans.egress import halves
 from lab.plans.plan import Draft, Pair, Plan
 from lab.plans.shared import Network
 

@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_LINKS = 65535
-
 Egress = Mapping[str, Any]
 """What shapes the packets that leave an interface, see `lab.qdisc.egress_commands`."""
 

@@ -71,4 +71,4 @@ class TestQueue:
         assert {
             kind for kind, queue in told.items() if queue.get("ce_threshold_s") == 0.001
         } == queues.STEPPED
-        assert {kind for kind, queue in told.items() if queue.get("ecn")} >= queues.MARKING
+        assert {kind for kind, queue in told.items() if queue.get("ecn")} >= queues.AQM | queues.STEPPED

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.model import competition
-from lab.model.competition import Band, aqm_delay_s, bbr_share, cubic_own_from_segs, rtt_ratio
+from lab.model.competition import Band, bbr_share, cubic_own_from_segs, rtt_ratio
 from lab.model.loss import cubic_own_window_segs, reno_window_segs
 
 SLOW = {"rate_bps": 10e6, "rtt_s": 0.04}
@@ -128,82 +127,3 @@ class TestCubicsOwnRegion:
 
 PATH = {"rate_bps": 100e6, "rtt_s": 0.05, "queue_bytes": 1_250_000.0}
 """100 Mbit/s x 50 ms with a queue of 100 ms."""
-
-
-class TestAqmDelay:
-    def test_drop_tail_swings_under_a_full_queue(self) -> None:
-        """CUBIC at 0.7 of 150 ms: 55 ms are left."""
-        assert aqm_delay_s("bfifo", **PATH) == (pytest.approx(0.055, abs=1e-4), pytest.approx(0.1))
-        assert aqm_delay_s("bfifo", **PATH, cc="reno") == (pytest.approx(0.025), pytest.approx(0.1))
-
-    @pytest.mark.parametrize("qdisc", ["codel", "fq_codel", "cake"])
-    def test_codel_swings_to_little_over_its_target(self, qdisc: str) -> None:
-        band = aqm_delay_s(qdisc, **PATH)
-        assert band is not None
-        assert band.low == 0
-        assert 0.005 < band.high < 0.006
-
-    def test_pie_swings_around_its_target(self) -> None:
-        band = aqm_delay_s("pie", **PATH)
-        assert band is not None
-        assert (band.low + band.high) / 2 == pytest.approx(0.015)
-
-    def test_red_swings_around_the_middle_of_its_thresholds(self) -> None:
-        """From a sixth of 100 ms to a half."""
-        band = aqm_delay_s("red", **PATH)
-        assert band is not None
-        assert (band.low + band.high) / 2 == pytest.approx(0.1 / 3)
-
-    def test_pie_on_a_long_path_lets_the_link_run_dry(self) -> None:
-        assert aqm_delay_s("pie", **{**PATH, "rtt_s": 1.0}) == (0, pytest.approx(0.03))
-
-    @pytest.mark.parametrize("qdisc", ["codel", "fq_codel", "cake", "pie"])
-    def test_a_target_is_aimed_at(self, qdisc: str) -> None:
-        usual, doubled = (
-            aqm_delay_s(qdisc, **PATH, target_s=factor * competition.TARGET_S[qdisc]) for factor in (1, 2)
-        )
-        assert usual == aqm_delay_s(qdisc, **PATH)
-        assert usual is not None
-        assert doubled is not None
-        assert doubled.high > 1.5 * usual.high
-
-    def test_codel_cannot_aim_under_a_packet(self) -> None:
-        """12 ms of 1 Mbit/s."""
-        slow = {"rate_bps": 1e6, "rtt_s": 0.05, "queue_bytes": 125_000.0}
-        codel, cake = (aqm_delay_s(qdisc, **slow) for qdisc in ("codel", "cake"))
-        assert codel is not None
-        assert cake is not None
-        assert cake.high > codel.high > 2 * 1514 * 8 / 1e6
-
-    def test_sfq_holds_127_packets_of_a_flow(self) -> None:
-        band = aqm_delay_s("sfq", **PATH)
-        assert band is not None
-        assert band.high == pytest.approx(127 * 1514 * 8 / 100e6)
-        assert aqm_delay_s("fq", **PATH) == aqm_delay_s("bfifo", **PATH)
-
-    def test_one_bbr_keeps_its_probes_only(self) -> None:
-        assert aqm_delay_s("bfifo", **PATH, cc="bbr") == (0, pytest.approx(0.0125))
-        band = aqm_delay_s("codel", **PATH, cc="bbr")
-        assert band is not None
-        assert band.high < 0.006
-
-    def test_a_policer_has_no_queue(self) -> None:
-        assert aqm_delay_s("policer", **PATH) == Band(0, 0)
-
-    def test_of_what_it_does_not_know_it_says_nothing(self) -> None:
-        assert aqm_delay_s("hfsc", **PATH) is None
-
-    @given(
-        st.sampled_from(["bfifo", "sfq", "codel", "fq_codel", "cake", "pie", "red"]),
-        st.sampled_from(["cubic", "reno", "bbr", "made_up"]),
-        RATES,
-        RTTS,
-        st.floats(0, 1e8),
-    )
-    def test_is_within_the_queue(
-        self, qdisc: str, cc: str, rate_bps: float, rtt_s: float, queue: float
-    ) -> None:
-        band = aqm_delay_s(qdisc, rate_bps=rate_bps, rtt_s=rtt_s, queue_bytes=queue, cc=cc)
-        assert band is not None
-        assert 0 <= band.low <= band.high * (1 + 1e-9)
-        assert band.high <= queue * 8 / rate_bps * (1 + 1e-9)

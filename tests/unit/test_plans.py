@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab import plans
-from lab.plans.dumbbell import halves
-from lab.plans.egress import each, queue_of
+from lab.plans.egress import each, halves, queue_of
 from lab.plans.plan import End, Pair, Plan
 
 MOST_NAME_BYTES = 15

@@ -178,8 +178,5 @@ class TestReadBack:
 
 class TestSets:
     def test_are_of_kinds_there_are(self) -> None:
-        for kinds in (queues.AQM, queues.MARKING, queues.FAIR, queues.TARGETED, queues.STEPPED):
+        for kinds in (queues.AQM, queues.TARGETED, queues.STEPPED):
             assert kinds <= set(queues.LIMIT_UNIT)
-
-    def test_what_has_a_threshold_or_is_an_aqm_can_mark(self) -> None:
-        assert queues.AQM | queues.STEPPED == queues.MARKING

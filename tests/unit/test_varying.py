@@ -54,20 +54,20 @@ class TestSteps:
 class TestOffered:
     def test_is_the_rate_by_the_time(self) -> None:
         steps = [(0.0, 8e6), (5.0, 16e6)]
-        assert [varying.offered_bytes(steps, t_s) for t_s in (0, 1, 5, 6)] == [0, 1e6, 5e6, 7e6]
+        assert [varying.offered(steps)(t_s) for t_s in (0, 1, 5, 6)] == [0, 1e6, 5e6, 7e6]
 
     @given(STEPS, st.floats(0, 60), st.floats(0, 60))
     def test_of_a_span_lies_between_that_of_the_least_and_the_largest_rate(
         self, steps: list[tuple[float, float]], one_s: float, other_s: float
     ) -> None:
         from_s, to_s = sorted((one_s, other_s))
-        between = varying.offered_bytes(steps, to_s) - varying.offered_bytes(steps, from_s)
+        between = varying.offered(steps)(to_s) - varying.offered(steps)(from_s)
         rates = [rate for _, rate in steps]
         assert between >= min(rates) * (to_s - from_s) / 8 * (1 - 1e-9) - 1
         assert between <= max(rates) * (to_s - from_s) / 8 * (1 + 1e-9) + 1
 
     def test_of_two_rates_at_one_instant_counts_the_later(self) -> None:
-        assert varying.offered_bytes([(0.0, 80e6), (0.0, 8e6)], 1.0) == 1e6
+        assert varying.offered([(0.0, 80e6), (0.0, 8e6)])(1.0) == 1e6
 
 
 class TestRateCommands:
