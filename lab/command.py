@@ -45,11 +45,16 @@ def run(
 
 
 def spawn(
-    argv: Sequence[str], *, stdout: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    argv: Sequence[str],
+    *,
+    stdout: Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start a tool in a process group of its own, both outputs appended to `stdout`, no input.
 
-    The caller owns it and ends it.
+    pass_fds: descriptors that it gets under the same numbers. The caller owns it and ends it.
     """
     with stdout.open("ab") as sink:
         return subprocess.Popen(
@@ -60,4 +65,5 @@ def spawn(
             cwd=cwd,
             env={**os.environ, **(env or {})},
             start_new_session=True,
+            pass_fds=tuple(pass_fds),
         )

@@ -20,7 +20,8 @@ _STANDARD_ERROR = 2
 _RB_POWER_OFF = 0x4321FEDC
 
 
-def _mount(source: str, target: str, kind: str, data: str = "") -> None:
+def mount(source: str, target: str, kind: str, data: str = "") -> None:
+    """Mount a file system of a kind over `target`. Raises OSError that says what was tried."""
     if _LIBC.mount(source.encode(), target.encode(), kind.encode(), 0, data.encode() or None) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"mounting {kind} on {target}: {os.strerror(number)}")
@@ -30,13 +31,13 @@ def prepare(out: str) -> None:
     """Mount what user space needs, and `out`, a folder of the host, on /run/out; words go there too."""
     while os.open("/dev/null", os.O_RDWR) < _STANDARD_ERROR:
         pass  # there is no console: the standard descriptors are closed, and must not be somebody's file
-    _mount("proc", "/proc", "proc")
-    _mount("sysfs", "/sys", "sysfs")
-    _mount("tmpfs", "/run", "tmpfs")
+    mount("proc", "/proc", "proc")
+    mount("sysfs", "/sys", "sysfs")
+    mount("tmpfs", "/run", "tmpfs")
     Path("/dev/pts").mkdir(exist_ok=True)
-    _mount("devpts", "/dev/pts", "devpts")
+    mount("devpts", "/dev/pts", "devpts")
     OUT.mkdir()
-    _mount("none", str(OUT), "hostfs", out)
+    mount("none", str(OUT), "hostfs", out)
     words = os.open(OUT / "agent.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(words, 1)
     os.dup2(words, 2)
