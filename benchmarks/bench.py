@@ -11,7 +11,7 @@ from lab import run as run_module
 from lab.cli.progress import Progress
 from lab.engines import virtual
 from lab.kernels import find_kernel
-from lab.point import Limits
+from lab.point import Terms
 from lab.report import pictures
 from lab.store import RunFolder
 
@@ -42,7 +42,7 @@ def run(points: Sequence[sweep.Point], out: Path, jobs: int | None = None) -> li
                 kernels=kernels,
                 folder=folder,
                 jobs=jobs or len(run_module.cpus()),
-                limits=Limits(),
+                terms=Terms(),
                 notify=progress.notify,
             )
     return folder.rows("points", [point.id for point in points])

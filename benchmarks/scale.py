@@ -51,7 +51,7 @@ def timed(knobs: Mapping[str, str]) -> tuple[dict[str, Any], float]:
             find_kernel(point.knobs["kernel"]),
             cpu=min(os.sched_getaffinity(0)),
             folder=Path(folder),
-            limits=point_module.Limits(),
+            terms=point_module.Terms(),
         )
         whole_s = time.monotonic() - began
     sent = [row["packets"] for row in tables["queues"] if row["bottleneck"]]

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lab import point as point_module
-from lab import scenario, spec, sweep
+from lab import scenario, spec, sweep, uml
 from lab.engines import virtual
 from lab.errors import GuestError
 from lab.kernels import find_kernel
@@ -65,7 +65,7 @@ def run(engine: virtual.VirtualEngine, point: sweep.Point, cpu: int) -> Timed:
             find_kernel(point.knobs["kernel"]),
             cpu=cpu,
             folder=Path(folder),
-            limits=point_module.Limits(),
+            terms=point_module.Terms(),
         )
         whole_s = time.monotonic() - began
     row = tables["points"][0]
@@ -74,7 +74,7 @@ def run(engine: virtual.VirtualEngine, point: sweep.Point, cpu: int) -> Timed:
 
 def stages() -> list[str]:
     """Return the lines that say where the fixed cost of a point goes."""
-    virtual.AGENT, agent = ROOT / "benchmarks" / "staged_agent.py", virtual.AGENT
+    uml.AGENT, agent = ROOT / "benchmarks" / "staged_agent.py", uml.AGENT
     found: list[list[tuple[str, float]]] = []
     try:
         for _ in range(5):
@@ -82,7 +82,7 @@ def stages() -> list[str]:
                 began = time.time()
                 with contextlib.suppress(GuestError):  # it leaves stages, not an outcome
                     virtual.VirtualEngine().run(
-                        spec.agent_spec(make(rate="1mbit", rtt="20ms", duration="10ms"), teardown=False),
+                        spec.agent_spec(make(rate="1mbit", rtt="20ms", duration="10ms")),
                         kernel=find_kernel("6.12").path,
                         seed=1,
                         memory_bytes=2**28,
@@ -93,7 +93,7 @@ def stages() -> list[str]:
                 instants = json.loads((Path(folder) / "out" / "stages.json").read_text())
             found.append([("start", began), *((stage, instant) for stage, instant in instants)])
     finally:
-        virtual.AGENT = agent
+        uml.AGENT = agent
     best = min(found, key=lambda instants: instants[-1][1] - instants[0][1])
     return ["| stage | wall ms |", "| --- | --- |"] + [
         f"| {stage} | {(instant - before) * 1000:.0f} |"

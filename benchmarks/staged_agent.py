@@ -43,7 +43,7 @@ def main() -> None:
 
     topology = agent.load_topology(spec["topology"]["file"], spec["topology"]["name"])
     through("imports, Mininet's most of all")
-    net = LabNet(topology(**spec["topology"]["params"]))
+    net = LabNet(topology(**spec["topology"]["params"]), own_kernel=True)
     through("network, set and read back")
     tuning.apply(net, spec["sysctls"])
     for check in spec["path_check"]:

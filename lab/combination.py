@@ -15,6 +15,12 @@ from lab.knobs import LARGEST_QUEUE_BYTES, PATH_KNOBS, QueueSize
 from lab.losses import Loss
 from lab.qdisc import ETHERNET_HEADER_BYTES, GSO_MAX_BYTES, burst_bytes
 
+VIRTUAL = "virtual"
+"""The engine in whose time computing takes none."""
+
+REALTIME = "realtime"
+"""The engine whose hosts, links and queues are all on one machine, on the real clock."""
+
 IDENTITY_VERSION = 1
 AUTO_QUEUE_PACKETS = 32
 AUTO_QUEUE_BURSTS = 4
@@ -43,6 +49,11 @@ class Point:
         }
         identity = json.dumps([IDENTITY_VERSION, told, self.engine, self.seed])
         return hashlib.sha256(identity.encode()).hexdigest()[:10]
+
+    @property
+    def on_real_clock(self) -> bool:
+        """Whether it runs where things take time."""
+        return self.engine != VIRTUAL
 
     def value(self, name: str) -> object:
         """Return a knob's value as a number or text, see `lab.knobs`."""

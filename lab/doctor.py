@@ -8,7 +8,6 @@ links in a network namespace that goes with the process that made it.
 from __future__ import annotations
 
 import errno
-import gzip
 import mmap
 import os
 import platform
@@ -39,6 +38,7 @@ _TOOLS = (  # tool, Debian package, what it is for
     ("setpriv", "util-linux", "ending what a killed run started"),
     ("iperf3", "iperf3", "workload iperf3 only"),
     ("nginx", "nginx", "workload http only"),
+    ("tcpdump", "tcpdump", "captures only"),
 )
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _CAPABILITIES = {"CAP_NET_ADMIN": 12, "CAP_SYS_ADMIN": 21}  # include/uapi/linux/capability.h
@@ -286,10 +286,7 @@ def kernel_feature(
 
 def _option(name: str, release: str, root: Path) -> str:
     """Return "y", "m" or "n" from the kernel's own configuration, "" where that is not to be had."""
-    try:
-        config = gzip.decompress((root / "proc/config.gz").read_bytes()).decode()
-    except OSError:
-        config = _read(root / f"boot/config-{release}")
+    config = kernels.host_config(root, release)
     if not config:
         return ""
     return next((line[-1] for line in config.splitlines() if line.startswith(f"{name}=")), "n")

@@ -10,6 +10,7 @@ LabError
 │   ├── GuestError            the emulated kernel or its agent died
 │   └── PointTimeout          a point took longer than it may (TimeoutError)
 ├── MeasurementError          it ran, but the records cannot be believed     a failed point
+│   └── MachineLimited        the machine was the limit, not the network
 └── StoreError                a run folder that cannot be read or written    exit 2
 
 Every message is one sentence that names the value, the rule and the mend.
@@ -18,7 +19,8 @@ Every message is one sentence that names the value, the rule and the mend.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class LabError(Exception):
@@ -72,6 +74,14 @@ class PointTimeout(EngineError, TimeoutError):
 
 class MeasurementError(LabError):
     """The point ran, but what it recorded cannot be believed."""
+
+
+class MachineLimited(MeasurementError):
+    """The point measured the machine that ran it; `rows` are the tables that say so."""
+
+    def __init__(self, message: str, rows: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+        self.rows = rows
+        super().__init__(message)
 
 
 class StoreError(LabError):

@@ -34,8 +34,12 @@ def describe(
     settings: Mapping[str, Sequence[str]],
     points: Sequence[Point],
     kernels: Mapping[str, KernelRecord],
+    engine_record: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the manifest of a run that is about to start."""
+    """Return the manifest of a run that is about to start.
+
+    engine_record: what the engine wants kept of itself, such as the hosts that it drove.
+    """
     seeds = sorted({point.seed for point in points})
     engine = points[0].engine
     return {
@@ -50,6 +54,7 @@ def describe(
         "preset": preset,
         "settings": {name: list(values) for name, values in sorted(settings.items())},
         "engine": engine,
+        **({"engine_record": dict(engine_record)} if engine_record else {}),
         "seeds": seeds,
         "command": command(loaded, preset, settings, engine, seeds),
         "figures": [figure.told() for figure in scenario.figures],
@@ -60,8 +65,9 @@ def describe(
                 "source": p.source,
                 "of": p.of,
             }
-            for p in (loaded.scenario.presets[preset].published if preset else ())
+            for p in scenario.published
         ],
+        **_original(scenario),
         "points": [{"point": p.id, "seed": p.seed, "knobs": dict(p.knobs)} for p in points],
         "kernels": {
             name: {
@@ -86,6 +92,19 @@ def describe(
         "ended": None,
         "expectations": [],
     }
+
+
+def _original(scenario: Scenario) -> dict[str, Any]:
+    """Return what a twin says of the run that it emulates; nothing of any other scenario."""
+    twin_of = scenario.twin_of
+    if twin_of is None:
+        return {}
+    points = {
+        point: {name: scenario.knobs[name].canonical(text) for name, text in where.items()}
+        for point, where in twin_of.points.items()
+    }
+    told = {"run": twin_of.run, "engine": twin_of.engine, "began": twin_of.began, "points": points}
+    return {"twin_of": told}
 
 
 def command(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from lab import (
+    captures,
     explain,
     layout,
+    machine,
     measured,
     metrics,
     pathcheck,
@@ -22,11 +24,11 @@ from lab import (
     varying,
     verdict,
 )
-from lab.combination import Point
+from lab.combination import REALTIME, Point
 from lab.engines.base import Engine, EngineResult
-from lab.errors import MeasurementError
+from lab.errors import MachineLimited, MeasurementError
 from lab.kernels import KernelRecord
-from lab.knobs import INTEGER_KNOBS
+from lab.knobs import INTEGER_KNOBS, PATH_KNOBS
 from lab.measured import Span
 from lab.model import inputs, rfc6349, windows
 from lab.model.path import bdp_bytes, packet_bytes
@@ -38,10 +40,16 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Limits:
-    """How long a point may take, wall seconds."""
+class Terms:
+    """How a point is run, beside what it is.
+
+    wall_s: wall seconds that it may take. captured: interfaces whose packets are
+    kept, and snap_bytes: how much of each packet.
+    """
 
     wall_s: float = 1800.0
+    captured: tuple[str, ...] = ()
+    snap_bytes: int = captures.DEFAULT_SNAP_BYTES
 
 
 def notes(point: Point, release: inputs.Release) -> str | None:
@@ -66,7 +74,7 @@ def base_row(point: Point, kernel: KernelRecord) -> Row:
         "engine": point.engine,
         "seed": point.seed,
         "kernel_release": kernel.release,
-        "kernel_hz": kernel.hz,
+        "kernel_hz": kernel.hz or None,
         "kernel_recipe_hash": kernel.recipe_hash,
         "kernel_config_hash": kernel.config_hash,
         "rate_bps": point.rate_bps,
@@ -107,20 +115,20 @@ def _column(name: str, text: str) -> str | int:
 
 
 def run(
-    point: Point, engine: Engine, kernel: KernelRecord, *, cpu: int, folder: Path, limits: Limits
+    point: Point, engine: Engine, kernel: KernelRecord, *, cpu: int, folder: Path, terms: Terms
 ) -> tuple[dict[str, list[Row]], Mapping[str, Any]]:
     """Run a point; return its tables by name and what the agent reported.
 
     Raises EngineError or MeasurementError; then nothing of it counts.
     """
     result = engine.run(
-        spec.agent_spec(point, teardown=engine.teardown),
+        {**engine.agent_spec(point), "captures": captures.told(point, terms.captured, terms.snap_bytes)},
         kernel=kernel.path,
         seed=point.seed,
         memory_bytes=spec.guest_memory_bytes(point),
         cpu=cpu,
         folder=folder,
-        wall_limit_s=limits.wall_s,
+        wall_limit_s=terms.wall_s,
     )
     return tables(point, kernel, result), result.outcome
 
@@ -148,8 +156,14 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
         end_s,
     )
     flow_rows = [measured.flow_row(point, flow, span) for flow in flows]
+    measures = measured.row(point, flows, recorded, span)
     bottleneck = [row for row in recorded.queues if row["bottleneck"]]
     judged = verdict.judge(recorded.samples, bottleneck, _load(point, path, span))
+    health = machine.judge(recorded.machine, span.begin_s, span.end_s)
+    odd = _unexplained(point, judged.limit, flows, recorded.queues)
+    limited = machine.limited(health, min(point.rtts_s), measures["utilisation"], odd)
+    if limited:
+        raise MachineLimited(limited, {"machine": [{**row, "point": point.id} for row in recorded.machine]})
     row: Row = {
         **base_row(point, kernel),
         "status": "done",
@@ -157,7 +171,8 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
         "measured_rate_bps": path.rate_bps,
         "rtt_s": path.rtt_s,
         **_totals(point, flows, whole, recorded, span),
-        **measured.row(point, flows, recorded, span),
+        **measures,
+        **machine.columns(health),
         "limit_measured": judged.limit,
         "limit_shares": dict(judged.shares),
         "virtual_s": result.virtual_s,
@@ -172,12 +187,43 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
         "queues": recorded.queues,
         "limits": judged.intervals,
         **({"delays": recorded.delays} if recorded.delays else {}),
+        **({"machine": recorded.machine} if recorded.machine else {}),
     }
     name = point.id
     for rows in found.values():
         for entry in rows:
             entry["point"] = name
     return found
+
+
+_LOSSY = ("loss", "loss_change", "jitter", "reorder", "rtt_change")
+"""Knobs at whose defaults a network neither loses packets outside of its queues nor reorders them."""
+
+
+def _unexplained(
+    point: Point, limit: str, flows: Sequence[metrics.Flow], queue_rows: Sequence[Row]
+) -> str | None:
+    """Return what held flows back though no part of the network that was built does; None for nothing.
+
+    Where all hosts are on one machine every queue is read. Packets that several
+    CPUs forward overtake each other, and TCP takes that for loss.
+    """
+    if point.engine != REALTIME:
+        return None
+    if limit == "application" and point.knobs["workload"] == "bulk" and point.knobs["on_off"] == "none":
+        return "senders or receivers were the limit, and these do nothing but send and receive"
+    asked = any(point.knobs[name] != PATH_KNOBS[name].default for name in _LOSSY)
+    if limit != "loss" or asked:
+        return None
+    again = sum(flow.retransmits for flow in flows)
+    last = {(row["interface"], row["kind"]): row["drops"] or 0 for row in queue_rows}
+    if sum(last.values()) * _RETRANSMITS_A_DROP >= again:
+        return None
+    return f"flows sent {again} segments again, and the queues dropped {sum(last.values())} packets"
+
+
+_RETRANSMITS_A_DROP = 4
+"""At most, where queues are the cause: a lost packet is sent again once, seldom twice."""
 
 
 def _load(point: Point, path: pathcheck.MeasuredPath, span: Span) -> verdict.Load:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lab import qdisc, schema, tcpinfo
+from lab import machine, qdisc, schema, tcpinfo
 from lab.agent import frames
 from lab.errors import MeasurementError
 
@@ -22,6 +22,7 @@ class Records(NamedTuple):
     samples: list[Row]
     queues: list[Row]
     delays: list[Row]
+    machine: list[Row] = []  # noqa: RUF012 (nothing adds to the default)
 
 
 def decode(data: bytes, outcome: Mapping[str, Any], *, bottlenecks: Collection[str]) -> Records:
@@ -37,7 +38,7 @@ def decode(data: bytes, outcome: Mapping[str, Any], *, bottlenecks: Collection[s
         node: {index: name for name, index in interfaces.items()}
         for node, interfaces in outcome["interfaces"].items()
     }
-    found = Records([], [], [])
+    found = Records([], [], [], [])
     try:
         for kind, node_number, instant_ns, payload in frames.unpack(data):
             node, t_s = outcome["nodes"][node_number], instant_ns / 1e9
@@ -45,6 +46,8 @@ def decode(data: bytes, outcome: Mapping[str, Any], *, bottlenecks: Collection[s
                 found.samples.extend(_sample_rows(payload, ports, ends, t_s))
             elif kind == frames.DELAYS:
                 found.delays.extend(_delay_rows(payload))
+            elif kind == frames.MACHINE:
+                found.machine.extend(machine.rows(payload, t_s, _machine_of(node, outcome)))
             else:
                 entries = qdisc.parse_dump(payload)
                 found.queues.extend(_queue_rows(entries, node, names[node], t_s, bottlenecks))
@@ -52,6 +55,11 @@ def decode(data: bytes, outcome: Mapping[str, Any], *, bottlenecks: Collection[s
         raise MeasurementError(f"the records of this point are damaged: {torn}") from torn
     found.samples.sort(key=lambda row: row["t_s"])  # nodes are read one after another at one instant
     return found
+
+
+def _machine_of(node: str, outcome: Mapping[str, Any]) -> str:
+    """Return the machine that a reading is of: each node is one of its own, or all are on one."""
+    return node if outcome.get("machines") else ""
 
 
 def _sample_rows(payload: bytes, ports: Mapping[int, int], ends: tuple[str, str], t_s: float) -> list[Row]:

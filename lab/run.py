@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import captures, spec
 from lab import point as point_module
-from lab import spec
 from lab.engines.base import Engine
-from lab.errors import EngineError, GuestError, MeasurementError, PreconditionError
+from lab.errors import EngineError, GuestError, MachineLimited, MeasurementError, PreconditionError
 from lab.kernels import KernelRecord
 from lab.scratch import Scratch
 from lab.store import RunFolder
@@ -73,8 +73,16 @@ class _MemoryBudget:
             self._changed.notify_all()
 
 
-def missing(points: Sequence[Point], kernels: Mapping[str, KernelRecord], folder: RunFolder) -> list[Point]:
-    """Return the points that are not stored as done by the very kernel that would run them now."""
+def missing(
+    points: Sequence[Point],
+    kernels: Mapping[str, KernelRecord],
+    folder: RunFolder,
+    captured: Sequence[str] = (),
+) -> list[Point]:
+    """Return the points that are not stored as done by the very kernel that would run them now.
+
+    captured: interfaces whose packets have to be stored too.
+    """
     stored = {row["point"]: row for row in _readable_rows(folder)}
 
     def done(point: Point) -> bool:
@@ -84,6 +92,7 @@ def missing(points: Sequence[Point], kernels: Mapping[str, KernelRecord], folder
             and row["status"] == "done"
             and (row["kernel_release"], row["kernel_recipe_hash"], row["kernel_config_hash"])
             == (kernel.release, kernel.recipe_hash, kernel.config_hash)
+            and set(captured) <= set(folder.captures(point.id))
         )
 
     return [point for point in points if not done(point)]
@@ -111,7 +120,7 @@ def run(
     kernels: Mapping[str, KernelRecord],
     folder: RunFolder,
     jobs: int,
-    limits: point_module.Limits,
+    terms: point_module.Terms,
     notify: Callable[[Event], None],
 ) -> None:
     """Run points and store each as it ends. `notify` is called from worker threads.
@@ -136,7 +145,7 @@ def run(
         own = scratch / point.id
         try:
             own.mkdir()
-            _run_one(point, engine, kernels[point.knobs["kernel"]], folder, cpu, own, limits, notify, stop)
+            _run_one(point, engine, kernels[point.knobs["kernel"]], folder, cpu, own, terms, notify, stop)
         except BaseException:
             stop.set()
             raise
@@ -163,12 +172,15 @@ def _run_one(  # noqa: PLR0913 (it ties together what the run holds)
     folder: RunFolder,
     cpu: int,
     scratch: Path,
-    limits: point_module.Limits,
+    terms: point_module.Terms,
     notify: Callable[[Event], None],
     stop: threading.Event,
 ) -> None:
     try:
-        tables, outcome = point_module.run(point, engine, kernel, cpu=cpu, folder=scratch, limits=limits)
+        lacking = engine.lacking(point)
+        if lacking:
+            raise EngineError(lacking)
+        tables, outcome = point_module.run(point, engine, kernel, cpu=cpu, folder=scratch, terms=terms)
     except PreconditionError:
         raise  # no other point would fare better
     except Exception as fault:
@@ -179,8 +191,9 @@ def _run_one(  # noqa: PLR0913 (it ties together what the run holds)
         row = point_module.failed_row(point, kernel, reason)
         console = fault.console if isinstance(fault, GuestError) else ""
         details = {"reason": reason, "console": console, "traceback": traceback.format_exc()}
-        folder.put_point(point.id, {"points": [row]}, details)
+        rows = dict(fault.rows) if isinstance(fault, MachineLimited) else {}
+        folder.put_point(point.id, {"points": [row], **rows}, details)
     else:
         row = tables["points"][0]
-        folder.put_point(point.id, tables, outcome)
+        folder.put_point(point.id, tables, outcome, captures.compressed(scratch / "out"))
     notify(Event(point, row))

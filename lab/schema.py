@@ -99,6 +99,24 @@ POINT_COLUMNS = (
     Column("send_window_bytes", "int", "bytes", "what a flow's send buffer keeps in flight, by the model"),
     Column("prediction", "text", "", "the prediction in a sentence"),
     Column("verdict", "text", "", "the verdict in a sentence, and what would give more"),
+    Column(
+        "cpu_busy",
+        "float",
+        "",
+        "share of its time that the busiest CPU of the machine worked; null in virtual time",
+    ),
+    Column(
+        "cpu_softirq",
+        "float",
+        "",
+        "share of its time that a CPU spent on packets (softirq), at most; likewise",
+    ),
+    Column(
+        "timer_late_s",
+        "float",
+        "s",
+        "how late one wake-up in a hundred was on the machine, at least; likewise",
+    ),
     Column("virtual_s", "float", "s", "time that passed inside, set-up included"),
     Column("wall_s", "float", "s", "time that passed outside, set-up included"),
     Column("digest", "text", "", "SHA-256 of the flows, samples and queues tables of this point"),
@@ -164,6 +182,22 @@ DELAY_COLUMNS = (
     Column("delay_s", "float", "s", "how long it took; null if it was lost"),
 )
 
+MACHINE_COLUMNS = (
+    Column("point", "text", "", "the point it belongs to"),
+    Column("t_s", "float", "s", "instant, from the start of the load"),
+    Column("host", "text", "", "the machine; empty where all nodes are on one"),
+    Column("cpu", "int", "", "its CPU; null in the row of the timers"),
+    Column("user_s", "float", "s", "spent in programs since it started"),
+    Column("system_s", "float", "s", "spent in the kernel, hard interrupts included"),
+    Column("softirq_s", "float", "s", "spent in soft interrupts: packets and timers"),
+    Column("steal_s", "float", "s", "given to others by a hypervisor"),
+    Column("idle_s", "float", "s", "idle, or waiting for disks"),
+    Column("processed", "int", "packets", "taken from devices, since it started (softnet_stat)"),
+    Column("dropped", "int", "packets", "thrown away because the backlog was full (softnet_stat)"),
+    Column("squeezed", "int", "events", "had more packets than it may take at once (softnet_stat)"),
+    Column("late", "shares", "", "pulses by how late they were: the upper edge in s, and how many so far"),
+)
+
 LIMIT_COLUMNS = (
     Column("point", "text", "", "the point it belongs to"),
     Column("flow", "int", "", "number of the flow"),
@@ -179,4 +213,5 @@ TABLES = {
     "queues": QUEUE_COLUMNS,
     "limits": LIMIT_COLUMNS,
     "delays": DELAY_COLUMNS,
+    "machine": MACHINE_COLUMNS,
 }

@@ -7,6 +7,8 @@ interfaces run at ten times the bottleneck.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,40 @@ DEFAULT_SAMPLES = 200
 PROBE_BYTES = 64
 """An IP packet of the latency probe: small, so that it waits like others and costs little itself."""
 PAGE_BYTES = 4096
+PINGS, PINGS_ON_REAL_CLOCK = 3, 20
+"""Of an idle path: where the clock is real they have a distribution."""
+TRAINS_ON_REAL_CLOCK = 5
+"""Of a path: one may meet a process that holds a CPU for as long as it takes, hardly three of five."""
+_CONTROL = "net.ipv4.tcp_congestion_control"
 _SETTLE_S = 30.0
 _MOST_MEMORY_PAGES = 2**31 - 1
 _AUTO_SAMPLES, _LEAST_AUTO_SAMPLES = 20_000, 40
 """Of all flows' sockets, or of all nodes: many are sampled less often each."""
 _NODE_BYTES = 3 * 2**19
 """That a namespace with its interfaces takes, at most."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Where a point runs, as far as it tells on what the agent does.
+
+    own_kernel: the kernel is the point's alone, and ends with it. real_clock:
+    things take time, and the machine is watched. controls: congestion controls
+    that every namespace may take for its own, None for all; others are asked for
+    by each socket.
+    """
+
+    own_kernel: bool = True
+    real_clock: bool = False
+    controls: frozenset[str] | None = None
+
+    def opens(self, control: str) -> bool:
+        """Return whether a namespace may take a congestion control for its own."""
+        return self.controls is None or control in self.controls
+
+
+OWN = World()
+"""A kernel of the point's own, in virtual time."""
 
 
 def interval_s(point: Point) -> float:
@@ -68,17 +98,48 @@ def guest_memory_bytes(point: Point) -> int:
     return (int(need) // 2**22 + 1) * 2**22
 
 
-def sysctls(point: Point) -> dict[str, dict[str, str]]:
-    """Return {node: {name: value}}; "" is the kernel as a whole.
+def whole_kernel_sysctls(point: Point) -> dict[str, str]:
+    """Return {name: value} of what all namespaces share, in a kernel that is the point's own."""
+    most = point.size("tcp_mem")
+    ample = guest_memory_bytes(point)
+    return {
+        "net.ipv4.tcp_mem": _pages((ample,) * 3 if most is None else thresholds_bytes(most)),
+        **{name: str(size) for name, size in _socket_limits(point).items()},
+        # set for the whole kernel, a congestion control is open to every namespace; else only a few are
+        _CONTROL: point.controls[0],
+    }
+
+
+def host_sysctls(point: Point) -> dict[str, str]:
+    """Return {name: value} of what a point needs of a host as a whole: no more than its knobs ask for."""
+    limits = _socket_limits(point)
+    needed = {
+        name: str(limits[name])
+        for name, option in (("net.core.rmem_max", "rcvbuf"), ("net.core.wmem_max", "sndbuf"))
+        if point.size(option) or point.size(name.rpartition(".")[2])
+    }
+    most = point.size("tcp_mem")
+    return needed if most is None else {"net.ipv4.tcp_mem": _pages(thresholds_bytes(most)), **needed}
+
+
+def _socket_limits(point: Point) -> dict[str, int]:
+    """Return the limits of SO_RCVBUF and SO_SNDBUF, bytes; always told, since kernels' defaults differ."""
+    return {
+        f"net.core.{name}": point.size(name) or memory.CORE_MAX_BYTES for name in ("rmem_max", "wmem_max")
+    }
+
+
+def _pages(thresholds: Sequence[int]) -> str:
+    return " ".join(str(min(size // PAGE_BYTES, _MOST_MEMORY_PAGES)) for size in thresholds)
+
+
+def sysctls(point: Point, world: World) -> dict[str, dict[str, str]]:
+    """Return {node: {name: value}}; "" is the kernel as a whole, where it is the point's own.
 
     The triples are always written out: on a small virtual machine the kernel's
     own defaults would be smaller than on a host.
     """
-    most = point.size("tcp_mem")
-    ample = guest_memory_bytes(point)
-    thresholds = (ample,) * 3 if most is None else thresholds_bytes(most)
-    pages = " ".join(str(min(size // PAGE_BYTES, _MOST_MEMORY_PAGES)) for size in thresholds)
-    control = {"net.ipv4.tcp_congestion_control": point.controls[0]}
+    control = {_CONTROL: point.controls[0]} if world.opens(point.controls[0]) else {}
     both = {**control, **({"net.ipv4.tcp_ecn": "1"} if point.knobs["ecn"] == "on" else {})}
     receiver = {"net.ipv4.tcp_rmem": point.triple("rmem").sysctl()}
     scale = point.value("adv_win_scale")
@@ -92,11 +153,6 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
     lowat = point.size("notsent_lowat")
     if lowat is not None:
         sender["net.ipv4.tcp_notsent_lowat"] = str(lowat)
-    whole = {
-        # always written out: kernels differ in their defaults
-        f"net.core.{name}": str(point.size(name) or memory.CORE_MAX_BYTES)
-        for name in ("rmem_max", "wmem_max")
-    }
     sending = {flow.src for flow in traffic.flows(point)} | {p.sender for p in layout.plan(point).pairs}
     receiving = {flow.dst for flow in traffic.flows(point)} | {p.receiver for p in layout.plan(point).pairs}
     other = {
@@ -104,8 +160,7 @@ def sysctls(point: Point) -> dict[str, dict[str, str]]:
         "receive": {"net.ipv4.tcp_rmem": memory.DEFAULTS["rmem"].sysctl()},
     }
     return {
-        # set for the whole kernel, a congestion control is open to every namespace; else only a few are
-        "": {"net.ipv4.tcp_mem": pages, **whole, **control},
+        **({"": whole_kernel_sysctls(point)} if world.own_kernel else {}),
         **{
             host: {
                 **both,
@@ -127,7 +182,7 @@ def topology(point: Point) -> dict[str, Any]:
     }
 
 
-def path_checks(point: Point) -> list[dict[str, Any]]:
+def path_checks(point: Point, world: World) -> list[dict[str, Any]]:
     """Return what is measured before the load: the RTT of every pair, the rate of every bottleneck once."""
     jitter_s = float(PATH_KNOBS["jitter"].value(point.knobs["jitter"]))
     packet_s = (point.mtu_bytes + 14) * 8 / point.rate_bps
@@ -143,25 +198,27 @@ def path_checks(point: Point) -> list[dict[str, Any]]:
                 "receiver": pair.receiver,
                 "timeout_s": 1 + 2 * pair.rtt_s + 8 * jitter_s + 8 * packet_s,
                 "mtu_bytes": point.mtu_bytes,
+                "pings": PINGS_ON_REAL_CLOCK if world.real_clock else PINGS,
+                "trains": TRAINS_ON_REAL_CLOCK if world.real_clock else 1,
                 "train_packets": pathcheck.train_packets(point) if fresh else 0,
             }
         )
     return found
 
 
-def agent_spec(point: Point, *, teardown: bool) -> dict[str, Any]:
-    """Return the whole specification. teardown: undo the network afterwards (a virtual kernel just ends)."""
-    checks = path_checks(point)
+def agent_spec(point: Point, world: World = OWN) -> dict[str, Any]:
+    """Return the whole specification."""
+    checks = path_checks(point, world)
     slack_s = _SETTLE_S if point.knobs["workload"] == "iperf3" else 0.0
     limit_s = point.duration_s + slack_s + (20 * point.rtt_s if slack_s else 0)
     flows = traffic.flows(point)
     drops: Loss = point.loss
     return {
         "topology": topology(point),
-        "sysctls": sysctls(point),
+        "sysctls": sysctls(point, world),
         "workload": {
             "kind": point.knobs["workload"],
-            "flows": [_flow(point, flow) for flow in flows],
+            "flows": [_flow(point, flow, world) for flow in flows],
             "rcvbuf_bytes": point.size("rcvbuf"),
             "sndbuf_bytes": point.size("sndbuf"),
             "request_bytes": point.size("request"),
@@ -185,16 +242,18 @@ def agent_spec(point: Point, *, teardown: bool) -> dict[str, Any]:
             "sockets": list(dict.fromkeys(name for flow in flows for name in (flow.src, flow.dst))),
             "queues": list(dict.fromkeys(name.rpartition("-")[0] for name in traffic.bottlenecks(point))),
             "interval_ns": max(1, round(interval_s(point) * 1e9)),
+            "machine": world.real_clock,
         },
         "path_check": checks,
-        "teardown": teardown,
+        "captures": [],
+        "own_kernel": world.own_kernel,
         "virtual_limit_ns": round(
             (limit_s + 120 + sum(20 * one["timeout_s"] for one in checks) + 40 * max(point.rtts_s)) * 1e9
         ),
     }
 
 
-def _flow(point: Point, flow: traffic.Flow) -> dict[str, Any]:
+def _flow(point: Point, flow: traffic.Flow, world: World) -> dict[str, Any]:
     """Return a flow as a workload reads it; what it has not is left out."""
     told: dict[str, Any] = {
         "flow": flow.number,
@@ -209,7 +268,7 @@ def _flow(point: Point, flow: traffic.Flow) -> dict[str, Any]:
         told["stop_ns"] = round(flow.stop_s * 1e9)
     if flow.spells is not None:
         told["spells_ns"] = [[round(a * 1e9), round(b * 1e9)] for a, b in flow.spells]
-    if len(set(point.controls)) > 1:
+    if len(set(point.controls)) > 1 or not world.opens(flow.cc):
         told["own_cc"] = True
     return told
 

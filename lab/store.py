@@ -7,7 +7,9 @@
     RUN/points/<point>/queues.parquet
     RUN/points/<point>/limits.parquet
     RUN/points/<point>/delays.parquet    where something was timed: a probe, UDP, requests
+    RUN/points/<point>/machine.parquet   where the clock was real: what the CPUs and timers did
     RUN/points/<point>/outcome.json      what the agent reported: commands, sysctls, iperf3's JSON
+    RUN/points/<point>/captures/<interface>.pcap.gz    where packets were asked for
 
 A point's folder appears by one rename, whole or not at all. Reading needs no
 root and no engine.
@@ -47,7 +49,9 @@ FILES = {
     "queues": "queues.parquet",
     "limits": "limits.parquet",
     "delays": "delays.parquet",
+    "machine": "machine.parquet",
 }
+CAPTURES = "captures"
 MANIFEST = "manifest.json"
 REPORT = "report.html"
 
@@ -108,10 +112,16 @@ class RunFolder:
             ) from refused
 
     def put_point(
-        self, point: str, tables: Mapping[str, Sequence[Row]], outcome: Mapping[str, Any] | None
+        self,
+        point: str,
+        tables: Mapping[str, Sequence[Row]],
+        outcome: Mapping[str, Any] | None,
+        captures: Sequence[Path] = (),
     ) -> None:
-        """Store one point in the place of what was there. Raises StoreError or, on a full disk,
-        PreconditionError; then nothing has changed."""
+        """Store one point in the place of what was there; captures: files that are moved to it.
+
+        Raises StoreError or, on a full disk, PreconditionError; then nothing has changed.
+        """
         aside = self.path / f".point-{point}.{os.getpid()}"
         try:
             self.points_path.mkdir(parents=True, exist_ok=True)
@@ -121,6 +131,9 @@ class RunFolder:
                 pq.write_table(_table(name, rows), aside / FILES[name], compression="zstd")
             if outcome is not None:
                 (aside / "outcome.json").write_text(json.dumps(outcome, sort_keys=True))
+            for file in captures:
+                (aside / CAPTURES).mkdir(exist_ok=True)
+                shutil.move(file, aside / CAPTURES / file.name)
             final = self.points_path / point
             old = self.path / f".old-{point}.{os.getpid()}"
             if final.exists():
@@ -197,6 +210,11 @@ class RunFolder:
         else:
             files = [self.points_path / point / FILES[table] for point in points]
         return [row for file in files if file.exists() for row in _rows(file, columns)]
+
+    def captures(self, point: str) -> dict[str, Path]:
+        """Return {interface: file} of a point's captures."""
+        files = sorted((self.points_path / point / CAPTURES).glob("*.pcap.gz"))
+        return {file.name.removesuffix(".pcap.gz"): file for file in files}
 
     def outcome(self, point: str) -> dict[str, Any] | None:
         """Return what the agent reported of a point, None for one that failed."""

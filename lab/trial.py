@@ -255,7 +255,7 @@ class Trials:
             own.mkdir()
             try:
                 tables, outcome = point_module.run(
-                    point, self._engine, kernel, cpu=self._cpu, folder=own, limits=point_module.Limits()
+                    point, self._engine, kernel, cpu=self._cpu, folder=own, terms=point_module.Terms()
                 )
             except (EngineError, MeasurementError) as fault:
                 failed = EngineError(f"{label} failed: {fault}")

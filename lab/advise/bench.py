@@ -17,7 +17,7 @@ from lab.advise.ask import PATH, SCENARIO, Ask
 from lab.engines.base import Engine
 from lab.errors import MeasurementError, StoreError
 from lab.kernels import KernelRecord
-from lab.point import Limits
+from lab.point import Terms
 from lab.scenario import Figure, LoadedScenario, Scenario
 from lab.store import RunFolder
 from lab.sweep import Point
@@ -66,7 +66,7 @@ class Bench:
                 kernels=self.kernels,
                 folder=self.folder,
                 jobs=min(self.jobs, len(todo)),
-                limits=Limits(),
+                terms=Terms(),
                 notify=self.notify,
             )
         rows = self.folder.rows("points", [point.id for point in points])

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 SOCKETS = 1
 QUEUES = 2
 DELAYS = 3
+MACHINE = 4
 DELAY_KINDS = ("probe", "udp", "request")
 
 _HEADER = struct.Struct("<BxHIq")

@@ -1,7 +1,7 @@
 """One point, in the agent: build, tune, check the path, load, record, write.
 
-Started as `python3 main.py SPEC OUT`, as the first process of a virtual kernel
-or as root on a host. SPEC is a JSON file (see `lab.point`), OUT a folder; it
+Started as `python3 main.py SPEC OUT`, as the first process of a kernel of its
+own or as root on a host. SPEC is a JSON file (see `lab.point`), OUT a folder; it
 receives `records.bin` (see `frames`) and `outcome.json`, or `failure.json`.
 """
 
@@ -58,16 +58,21 @@ def run_point(spec: dict[str, Any], out: Path) -> None:
     from lab.agent.recorder import Recorder  # noqa: PLC0415
     from lab.workloads.stream import Stream  # noqa: PLC0415
 
+    captures: Any = None
     clock.exact_timers()
     topology = load_topology(spec["topology"]["file"], spec["topology"]["name"])
-    net = LabNet(topology(**spec["topology"]["params"]))
+    net = LabNet(topology(**spec["topology"]["params"]), own_kernel=spec["own_kernel"])
     try:
         tuned = tuning.apply(net, spec["sysctls"])
         checked = [pathcheck.measure(net, one) for one in spec["path_check"]]
-        recorder = Recorder(net, spec["probes"])
+        recorder = Recorder(net, spec["probes"])  # before threads: it may fork
         drops = DropLists(net, spec["drops"])
         changer = Changer(net, spec["changes"])
         streams = [Stream(net, one) for one in spec["streams"]]
+        if spec["captures"]:
+            from lab.agent.capture import Captures  # noqa: PLC0415 (few points have any)
+
+            captures = Captures(net, spec["captures"], out)
         workload = make_workload(net, spec["workload"])
         workload.prepare()
         start_ns = ((clock.now_ns() + _SECOND_NS // 10) // _SECOND_NS + 1) * _SECOND_NS
@@ -96,11 +101,12 @@ def run_point(spec: dict[str, Any], out: Path) -> None:
             "path": checked,
             "workload": workload.outcome(),
             "dropped": drops.dropped(),
+            **({"captures": captures.end()} if captures else {}),
             "start_ns": start_ns,
             "end_ns": clock.now_ns(),
         }
     finally:
-        if spec["teardown"]:
+        if not spec["own_kernel"]:  # else all of it ends with the kernel
             net.stop()
     (out / "records.bin").write_bytes(recorder.frames())
     (out / "outcome.json").write_text(json.dumps(outcome, sort_keys=True))
@@ -110,9 +116,9 @@ def main() -> int:
     """Run the point; whatever goes wrong is written down, never lost."""
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C.UTF-8")
     spec = json.loads(Path(sys.argv[1]).read_text())
-    out, first = Path(sys.argv[2]).resolve(), os.getpid() == 1
+    out, first = Path(sys.argv[2]).resolve(), spec["own_kernel"]
     if first:
-        from lab.agent import guest  # noqa: PLC0415 (only inside a virtual kernel)
+        from lab.agent import guest  # noqa: PLC0415 (only inside a kernel of its own)
 
         guest.prepare(str(out))
         out = guest.OUT

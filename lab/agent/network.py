@@ -10,8 +10,8 @@ go, under `mn --custom` as well. They differ in what a measurement needs:
 * Neighbours and routes are set, so no ARP crosses the delay line.
 * A node is a namespace, without a shell until somebody asks for one: a shell
   costs two execs, and inside an emulated kernel that is most of a set-up.
-* `LabNet` skips Mininet's `fixLimits`, which sets tcp_rmem, tcp_wmem, rmem_max
-  and more on the machine it runs on: a buffer study must not start there.
+* On a host `LabNet` skips Mininet's `fixLimits`, which sets tcp_rmem, tcp_wmem,
+  rmem_max and more on the machine it runs on: a buffer study must not start there.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ from lab import netlink, plans, qdisc
 from lab.agent import netns
 from lab.agent.ethtool import SEGMENTATION, Features
 from lab.plans.plan import End, Plan
+
+
+_OPEN_FILES = 16384
 
 
 class NotAppliedError(RuntimeError):
@@ -288,17 +291,27 @@ def _params(plan: Plan, end: End) -> dict[str, Any]:
 
 
 class LabNet(Mininet):
-    """A Mininet that changes nothing outside its own namespaces.
+    """A Mininet that changes nothing outside its own namespaces, unless the kernel is its own.
 
-    Mininet's own `init` raises socket buffers, backlog and limits of the whole
-    machine (`mininet.util.fixLimits`); a lab that studies them must not.
+    Mininet raises socket buffers, backlog and limits of the whole machine before
+    it builds anything (`mininet.util.fixLimits`, by `Mininet.init`). In a kernel
+    that is the point's alone that does no harm: what is studied is set afterwards,
+    and a backlog of 5000 packets does not bind. On a host a lab that studies these
+    values must not touch them.
     """
 
-    def __init__(self, topo: Any) -> None:
+    def __init__(self, topo: Any, *, own_kernel: bool) -> None:
+        if not own_kernel:
+            ensureRoot()
+            _raise_open_files()
+            Mininet.inited = True  # its constructor calls `init` by the name of its own class
         super().__init__(topo=topo, host=LabNode, link=LabLink, intf=LabIntf, switch=None, controller=None)
 
-    @classmethod
-    def init(cls) -> None:
-        """Check for root, change no limit."""
-        ensureRoot()
-        Mininet.inited = True
+
+def _raise_open_files() -> None:
+    """Let this process, and no other, open as many files as it may: a node takes some, a flow two."""
+    import resource  # noqa: PLC0415 (on a host alone)
+
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from lab import clock
@@ -12,24 +12,43 @@ from lab.probes.sockets import SocketProbe
 
 
 class Recorder:
-    """spec: `sockets` and `queues` (node names), `interval_ns`."""
+    """spec: `sockets` and `queues` (node names), `interval_ns`, `machine` (watch it too).
 
-    def __init__(self, net: Any, spec: dict[str, Any]) -> None:
+    here: the nodes that are on this machine, None for all; of others nothing is
+    read. between: (own address, the other end's), where only sockets between
+    these are the load's.
+    """
+
+    def __init__(
+        self,
+        net: Any,
+        spec: dict[str, Any],
+        here: Collection[str] | None = None,
+        between: tuple[str, str] | None = None,
+    ) -> None:
         order = list(net.nameToNode)
+        own = [name for name in order if here is None or name in here]
         self._interval_ns = spec["interval_ns"]
         self._probes: list[tuple[int, int, Any]] = []
-        for kind, probe, names in (
-            (frames.SOCKETS, SocketProbe, spec["sockets"]),
-            (frames.QUEUES, QueueProbe, spec["queues"]),
-        ):
-            for name in names:
+        for name in spec["sockets"]:
+            if name in own:
                 with net[name].inside():
-                    self._probes.append((kind, order.index(name), probe()))
+                    self._probes.append((frames.SOCKETS, order.index(name), SocketProbe(between)))
+        for name in spec["queues"]:
+            if name in own:
+                with net[name].inside():
+                    self._probes.append((frames.QUEUES, order.index(name), QueueProbe()))
         self._last = []  # the delay lines too: they must not have dropped
-        for name in order:
+        for name in own:
             if name not in spec["queues"]:
                 with net[name].inside():
                     self._last.append((frames.QUEUES, order.index(name), QueueProbe()))
+        self._machine: Any = None
+        if spec["machine"]:
+            from lab.probes.machine import MachineProbe  # noqa: PLC0415 (never in virtual time)
+
+            self._machine = MachineProbe()
+            self._probes.append((frames.MACHINE, order.index(own[0]), self._machine))
         self._frames: list[bytes] = []
         self._origin_ns = 0
 
@@ -49,6 +68,7 @@ class Recorder:
             clock.sleep_until_ns(deadline_ns)
             self._sample()
         self._take(self._last)
+        self._end_machine()
 
     def _sample(self) -> None:
         self._take(self._probes)
@@ -58,6 +78,18 @@ class Recorder:
         instant_ns = clock.now_ns() - self._origin_ns
         for kind, node, probe in probes:
             self._frames.append(frames.pack(kind, node, instant_ns, probe.read()))
+
+    def _end_machine(self) -> None:
+        if self._machine is not None:
+            self._machine.end()
+            self._machine = None
+
+    def close(self) -> None:
+        """Let go of what the probes hold, for an agent that goes on to other points."""
+        self._end_machine()
+        for kind, _node, probe in (*self._probes, *self._last):
+            if kind in (frames.SOCKETS, frames.QUEUES):
+                probe.close()
 
     def add_delays(self, kind: str, flow: int, taken: list[tuple[int, int]]) -> None:
         """Keep what a workload or a stream timed by itself, see `frames.pack_delays`."""

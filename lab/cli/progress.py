@@ -59,7 +59,11 @@ class Progress:
             self._failed += event.row["status"] != "done"
             self._virtual_s += event.row.get("virtual_s") or 0.0
             wall_s = time.monotonic() - self._began
-            pace = f"{self._virtual_s / wall_s:.1f} virtual s per s"
+            pace = (
+                "on the real clock"
+                if event.point.on_real_clock
+                else f"{self._virtual_s / wall_s:.1f} virtual s per s"
+            )
             self._bar.update(self._task, completed=self._done, failed=self._failed, pace=pace)
             if self._bar.disable and not self._quiet:
                 left_s = wall_s / (self._done - self._kept) * (self._total - self._done)

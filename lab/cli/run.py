@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from lab import expectations, manifest, sweep
+from lab import captures, expectations, manifest, sweep
 from lab import run as run_module
 from lab import scenario as scenario_module
 from lab.cli import output
 from lab.cli.progress import Progress
-from lab.engines.base import ENGINES
-from lab.errors import UserError
-from lab.kernels import find_kernel
+from lab.engines.base import ENGINES, Engine, Options
+from lab.errors import PreconditionError, UserError
+from lab.kernels import HOST, KernelRecord
 from lab.kernels.controls import require_controls
 from lab.model.inputs import Release
-from lab.point import Limits, notes
+from lab.point import Terms, notes
 from lab.store import MANIFEST, RunFolder
 
 DEFAULT_RESULTS = Path("results")
@@ -46,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeat", default="1", metavar="N", help="run every point with N seeds in a row (default: 1)"
     )
-    parser.add_argument("--jobs", metavar="N", help="points side by side (default: one a CPU)")
+    parser.add_argument(
+        "--jobs", metavar="N", help="points side by side (default: one a CPU; on the real clock one)"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="run folder (default: results/SCENARIO)")
     parser.add_argument(
         "--fresh", action="store_true", help="throw away what the run folder holds and start again"
@@ -56,6 +61,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="30min",
         metavar="T",
         help="wall time that one point may take (default: 30min)",
+    )
+    parser.add_argument(
+        "--capture",
+        metavar="IFACE[,IFACE...]",
+        help="keep the packets of these interfaces with each point, such as snd-eth0 (see `wanlab shell`)",
+    )
+    parser.add_argument(
+        "--snaplen",
+        default=str(captures.DEFAULT_SNAP_BYTES),
+        metavar="N",
+        help=f"bytes kept of each packet of a capture (default: {captures.DEFAULT_SNAP_BYTES}, all headers)",
+    )
+    parser.add_argument(
+        "--inventory",
+        type=Path,
+        metavar="FILE",
+        help="the hosts of the remote engine, such as inventory.toml",
+    )
+    parser.add_argument(
+        "--allow-host-sysctls",
+        action="store_true",
+        help="let the realtime engine change values of this whole host while a point runs; they are put back",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what the run would change outside of its folder, and change nothing",
     )
     output.add_format(parser)
 
@@ -94,34 +126,111 @@ def run(arguments: argparse.Namespace) -> int:
         settings["kernel"] = parse_settings([f"kernel={arguments.kernel}"], "--kernel")["kernel"]
     seed = whole_number(arguments.seed, "--seed", 0)
     repeat = whole_number(arguments.repeat, "--repeat", 1, 10_000)
-    jobs = whole_number(arguments.jobs or str(len(run_module.cpus())), "--jobs", 1, 1024)
+    jobs = whole_number(arguments.jobs, "--jobs", 1, 1024) if arguments.jobs else None
     if arguments.engine not in ENGINES:
         raise UserError(f"--engine {arguments.engine!r}: this version has {', '.join(ENGINES)}")
-    limits = Limits(wall_s=_wall_limit(arguments.wall_limit))
+    terms = Terms(
+        _wall_limit(arguments.wall_limit),
+        captures.interfaces(arguments.capture or ""),
+        whole_number(arguments.snaplen, "--snaplen", captures.LEAST_SNAP_BYTES, captures.MOST_SNAP_BYTES),
+    )
 
     loaded = scenario_module.load(arguments.scenario)
     presets = settings.pop("preset", [None])
     if len(presets) > 1:
         raise UserError(f"preset: {','.join(map(str, presets))!r}: one preset a run")
     scenario = loaded.scenario.with_preset(presets[0])
-    points = sweep.points(scenario, settings, engine=arguments.engine, seeds=range(seed, seed + repeat))
-    kernels = {name: find_kernel(name) for name in dict.fromkeys(p.knobs["kernel"] for p in points)}
-    require_controls(
-        {name: {cc for p in points if p.knobs["kernel"] == name for cc in p.controls} for name in kernels},
-        kernels,
-    )
-    engine = importlib.import_module(ENGINES[arguments.engine]).make()
-
     name = f"{scenario.name}-{presets[0]}" if presets[0] else scenario.name
     folder = RunFolder(arguments.out or DEFAULT_RESULTS / name)
-    written = manifest.describe(loaded, scenario, presets[0], settings, points, kernels)
+
+    options = Options(arguments.inventory, arguments.allow_host_sysctls)
+    engine: Engine = importlib.import_module(ENGINES[arguments.engine]).make(options)
+    with contextlib.closing(engine):
+        if engine.default_kernel:
+            settings.setdefault("kernel", [engine.default_kernel])
+        if not arguments.dry_run:
+            settings |= _fixed(engine, settings, folder, fresh=arguments.fresh)
+        points = sweep.points(scenario, settings, engine=arguments.engine, seeds=range(seed, seed + repeat))
+        captures.check(points, terms.captured)
+        if arguments.dry_run:
+            print("\n".join(engine.dry_run(points)))
+            return 0
+        kernels = {
+            kernel: engine.kernel(kernel) for kernel in dict.fromkeys(p.knobs["kernel"] for p in points)
+        }
+        require_controls(
+            {
+                kernel: {cc for p in points if p.knobs["kernel"] == kernel for cc in p.controls}
+                for kernel in kernels
+                if kernel != HOST
+            },
+            kernels,
+        )
+        _require_one(engine, points)
+        study = Study(loaded, scenario, presets[0], settings, points, kernels)
+        jobs = jobs or engine.jobs or len(run_module.cpus())
+        return _run(arguments, study, engine, folder, jobs, terms)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a run is of: a scenario as it was asked for, its points, the kernels that run them."""
+
+    loaded: scenario_module.LoadedScenario
+    scenario: scenario_module.Scenario
+    preset: str | None
+    settings: Mapping[str, Sequence[str]]
+    points: Sequence[sweep.Point]
+    kernels: Mapping[str, KernelRecord]
+
+
+def _fixed(
+    engine: Engine, settings: Mapping[str, Sequence[str]], folder: RunFolder, *, fresh: bool
+) -> dict[str, list[str]]:
+    """Return the knobs that the engine fixes; what an earlier run of the folder measured holds.
+
+    Raises UserError where the user set one of them.
+    """
+    stored = None
+    if not fresh and (folder.path / MANIFEST).exists():
+        stored = folder.manifest().get("engine_record")
+    fixed = engine.settings(stored)
+    both = sorted(set(fixed) & set(settings))
+    if both:
+        raise UserError(
+            f"--set {both[0]}={','.join(settings[both[0]])}: the path's own {both[0]} is"
+            f" {', '.join(fixed[both[0]])}; leave it out, or have the links shaped"
+        )
+    return fixed
+
+
+def _require_one(engine: Engine, points: Sequence[sweep.Point]) -> None:
+    """Raise PreconditionError where no point at all can run on the engine; some lacking, the others run."""
+    lacking = [engine.lacking(point) for point in points]
+    told = [sentence for sentence in dict.fromkeys(lacking) if sentence]
+    if points and None not in lacking:
+        raise PreconditionError("\n".join(told))
+    for sentence in told:
+        print(
+            f"Note: {lacking.count(sentence)} of {len(points)} points cannot run: {sentence}", file=sys.stderr
+        )
+
+
+def _run(
+    arguments: argparse.Namespace, study: Study, engine: Engine, folder: RunFolder, jobs: int, terms: Terms
+) -> int:
+    """Run what is missing in the folder and say how it went; return 0 or 1."""
+    points, kernels = study.points, study.kernels
+    written = manifest.describe(
+        study.loaded, study.scenario, study.preset, study.settings, points, kernels, engine.record()
+    )
     with folder.locked():
         if arguments.fresh and (folder.path / MANIFEST).exists():
             folder.clear()
             folder.write_manifest(written)
         else:
             manifest.claim(folder, written)
-        todo = run_module.missing(points, kernels, folder)
+        todo = run_module.missing(points, kernels, folder, terms.captured)
         for note in dict.fromkeys(
             note for p in points if (note := notes(p, Release.parse(kernels[p.knobs["kernel"]].release)))
         ):
@@ -134,11 +243,11 @@ def run(arguments: argparse.Namespace) -> int:
                 kernels=kernels,
                 folder=folder,
                 jobs=min(jobs, max(1, len(todo))),
-                limits=limits,
+                terms=terms,
                 notify=progress.notify,
             )
         rows = folder.rows("points", [point.id for point in points])
-        verdicts = expectations.check(scenario, rows)
+        verdicts = expectations.check(study.scenario, rows)
         manifest.finish(folder, written, verdicts)
     return _say(arguments, folder, rows, verdicts, len(todo))
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from lab import netlink, plans, qdisc, tcpinfo
 from lab.agent import frames
-from lab.engines.base import EngineResult
+from lab.engines.base import EngineResult, Options, Plain
 from lab.errors import EngineError
 from lab.plans.plan import Pair, Plan
 
@@ -31,12 +31,10 @@ _SOCKET_INFO, _CONGESTION_CONTROL = 2, 4
 _TCP_INFO = struct.Struct("@" + "".join(field.code for field in tcpinfo.TCP_INFO))
 
 
-class FakeEngine:
+class FakeEngine(Plain):
     """Runs points in no time. See `lab.engines.base.Engine`."""
 
     name = "fake"
-    teardown = False
-    timeless = True
 
     def __init__(self) -> None:
         self._stopped = False
@@ -81,8 +79,9 @@ class FakeEngine:
         self._stopped = True
 
 
-def make() -> FakeEngine:
+def make(options: Options | None = None) -> FakeEngine:
     """Return the engine; it needs nothing of this machine."""
+    del options
     return FakeEngine()
 
 

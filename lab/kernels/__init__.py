@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from lab.kernels.build import build_kernel
 from lab.kernels.cache import KernelRecord, cache_root, find_kernel, list_kernels
-from lab.kernels.recipe import DEFAULT_HZ, HZ_CHOICES
+from lab.kernels.host import host_config, host_kernel
+from lab.kernels.recipe import DEFAULT_HZ, HOST, HZ_CHOICES
 from lab.kernels.sources import STANDARD_NAMES
 
 __all__ = [
     "DEFAULT_HZ",
+    "HOST",
     "HZ_CHOICES",
     "STANDARD_NAMES",
     "KernelRecord",
     "build_kernel",
     "cache_root",
     "find_kernel",
+    "host_config",
+    "host_kernel",
     "list_kernels",
 ]

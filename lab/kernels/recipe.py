@@ -15,6 +15,9 @@ from pathlib import Path
 
 from lab.errors import PreconditionError, UserError
 
+HOST = "host"
+"""The address of the kernel that a machine runs, which nobody builds here."""
+
 RECIPE_FOLDER = Path(__file__).resolve().parents[2] / "kernels"
 
 FORMAT = 2
@@ -37,9 +40,9 @@ def check_name(name: str) -> None:
             f"{name!r} cannot name a kernel: up to 40 letters, digits, dots, dashes and underscores, "
             "a letter or digit first"
         )
-    if name == "host":
+    if name == HOST:
         raise UserError(
-            "`host` is this machine's own kernel; choose another name for one that the lab builds"
+            f"`{HOST}` is this machine's own kernel; choose another name for one that the lab builds"
         )
 
 
@@ -52,7 +55,7 @@ def check_hz(hz: int) -> None:
 
 def address(name: str, hz: int) -> str:
     """Return what a scenario calls the kernel: `6.12`, or `6.12@1000` where HZ is not the default."""
-    return name if hz == DEFAULT_HZ else f"{name}@{hz}"
+    return name if hz == DEFAULT_HZ or name == HOST else f"{name}@{hz}"
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -22,3 +22,7 @@ class QueueProbe:
     def read(self) -> bytes:
         """Return the raw answer: netlink messages of struct tcmsg."""
         return netlink.dump(self._channel, self._request)
+
+    def close(self) -> None:
+        """Close the channel to the kernel."""
+        self._channel.close()

@@ -9,50 +9,109 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+from collections.abc import Collection
 from typing import Any
 
 from lab import clock
-from lab.workloads import first_port
-from lab.workloads.bulk import RECEIVE_BYTES, SINK
+from lab.workloads import Here, LoadFailed, port_of_first
+from lab.workloads.bulk import CUT_OFF, RECEIVE_BYTES, SINK, accepted, bind
 
 _PORT = 5002
 
 
 class Request:
-    """spec: `flows`, `request_bytes`, `response_bytes`, `think_ns`."""
+    """spec: `flows`, `request_bytes`, `response_bytes`, `think_ns`. here: see `lab.workloads`."""
 
-    def __init__(self, net: Any, spec: dict[str, Any]) -> None:
+    def __init__(self, net: Any, spec: dict[str, Any], here: Collection[str] | None = None) -> None:
         self._net = net
         self._spec = spec
+        self._here = Here(here)
+        self._first = port_of_first(spec)
+        self._by_port = {self._first + flow["flow"]: flow for flow in spec["flows"]}
+        self._listeners: dict[str, socket.socket] = {}
         self._threads: list[threading.Thread] = []
         self._ends: list[socket.socket] = []
         self._clients: list[tuple[int, int, socket.socket]] = []
         self._lock = threading.Lock()
         self._begin_ns = 0
-        self.taken: dict[int, list[tuple[int, int]]] = {flow["flow"]: [] for flow in spec["flows"]}
+        self.taken: dict[int, list[tuple[int, int]]] = {
+            flow["flow"]: [] for flow in spec["flows"] if self._here.has(flow["dst"])
+        }
 
     def prepare(self) -> None:
-        """Connect every flow."""
-        listeners: dict[str, socket.socket] = {}
+        """Connect every flow, one after another."""
         for flow in self._spec["flows"]:
-            server, client = self._net[flow["src"]], self._net[flow["dst"]]
-            if flow["src"] not in listeners:
-                with server.inside():
-                    listeners[flow["src"]] = socket.create_server((server.IP(), _PORT), backlog=4096)
-            with client.inside():
-                asking = socket.socket()
-            asking.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            asking.bind((client.IP(), first_port(len(self._spec["flows"])) + flow["flow"]))
-            asking.connect((server.IP(), _PORT))
-            answering, _ = listeners[flow["src"]].accept()
-            answering.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if flow.get("own_cc"):
-                answering.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow["cc"].encode())
-            self._ends += [asking, answering]
-            self._clients.append((flow["flow"], flow["start_ns"], asking))
-            self._spawn(self._answer, answering)
-        for listener in listeners.values():
+            self._listen(flow)
+            self._connect(flow)
+            self._accept(flow)
+        self._close_listeners()
+
+    def listen(self) -> None:
+        """Listen wherever requests are answered."""
+        for flow in self._spec["flows"]:
+            if self._here.has(flow["src"]):
+                self._listen(flow)
+
+    def connect(self) -> None:
+        """Connect every flow that asks from here."""
+        for flow in self._spec["flows"]:
+            if self._here.has(flow["dst"]):
+                self._connect(flow)
+
+    def accept(self) -> None:
+        """Take every connection that is answered here. Raises LoadFailed where one does not come."""
+        for flow in self._spec["flows"]:
+            if self._here.has(flow["src"]):
+                self._accept(flow)
+        self._close_listeners()
+
+    def _listen(self, flow: dict[str, Any]) -> None:
+        server = self._net[flow["src"]]
+        if flow["src"] not in self._listeners:
+            with server.inside():
+                listener = socket.socket()
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.settimeout(self._here.timeout_s)
+            bind(listener, server.IP(), _PORT)
+            listener.listen(4096)
+            self._listeners[flow["src"]] = listener
+
+    def _close_listeners(self) -> None:
+        for listener in self._listeners.values():
             listener.close()
+
+    def _connect(self, flow: dict[str, Any]) -> None:
+        server, client = self._net[flow["src"]], self._net[flow["dst"]]
+        with client.inside():
+            asking = socket.socket()
+        asking.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        bind(asking, client.IP(), self._first + flow["flow"])
+        asking.settimeout(self._here.timeout_s)
+        try:
+            asking.connect((server.IP(), _PORT))
+        except OSError as refused:
+            raise LoadFailed(
+                f"flow {flow['flow']} could not connect: {refused}; port {_PORT} of {flow['src']} has to be"
+                f" open to {flow['dst']}"
+            ) from refused
+        asking.settimeout(None)
+        self._ends.append(asking)
+        self._clients.append((flow["flow"], flow["start_ns"], asking))
+
+    def _accept(self, of: dict[str, Any]) -> None:
+        """Take the next of our connections; whoever else connects is sent away."""
+        flow = None
+        while flow is None:
+            answering, (address, port) = accepted(self._listeners[of["src"]])
+            flow = self._by_port.get(port)
+            if flow is None or address != self._net[flow["dst"]].IP():
+                answering.close()
+                flow = None
+        answering.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if flow.get("own_cc"):
+            answering.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow["cc"].encode())
+        self._ends.append(answering)
+        self._spawn(self._answer, answering)
 
     def _spawn(self, function: Any, *args: Any) -> None:
         thread = threading.Thread(target=function, args=args, daemon=True)
@@ -90,9 +149,15 @@ class Request:
         """Never: requests go on until the end."""
         return False
 
+    def stop(self) -> None:
+        """Nothing: a request that the end cuts off is not counted."""
+
     def end(self) -> None:
         """Close every connection; blocked calls return."""
         for end in self._ends:
+            if self._here.apart:
+                with contextlib.suppress(OSError):
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, CUT_OFF)
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
@@ -102,9 +167,8 @@ class Request:
 
     def outcome(self) -> dict[str, Any]:
         """Flows with their ports."""
-        first = first_port(len(self._spec["flows"]))
         flows = [
-            {"flow": flow["flow"], "port": first + flow["flow"], "finished_ns": None}
+            {"flow": flow["flow"], "port": self._first + flow["flow"], "finished_ns": None}
             for flow in self._spec["flows"]
         ]
         return {"client": "receiver", "flows": flows}

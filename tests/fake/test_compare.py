@@ -13,7 +13,7 @@ from lab import run as run_module
 from lab.cli.main import main
 from lab.engines import fake
 from lab.kernels import KernelRecord
-from lab.point import Limits
+from lab.point import Terms
 from lab.scenario import LoadedScenario, Scenario
 from lab.store import RunFolder
 
@@ -45,7 +45,7 @@ def run(tmp_path: Path, make_kernel: Callable[..., KernelRecord]) -> Run:
             kernels=kernels,
             folder=folder,
             jobs=2,
-            limits=Limits(wall_s=60),
+            terms=Terms(wall_s=60),
             notify=lambda _event: None,
         )
         manifest.finish(folder, written, [])

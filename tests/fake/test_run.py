@@ -18,7 +18,7 @@ from lab.engines.base import ENGINES, Engine, EngineResult
 from lab.engines.fake import FakeEngine, make
 from lab.errors import EngineError, GuestError, PointTimeout, PreconditionError
 from lab.kernels import KernelRecord
-from lab.point import Limits
+from lab.point import Terms
 from lab.scenario import Scenario
 from lab.store import RunFolder
 from lab.sweep import Point
@@ -90,7 +90,7 @@ class Run:
             kernels=self.kernels,
             folder=self.folder,
             jobs=jobs,
-            limits=Limits(wall_s=60),
+            terms=Terms(wall_s=60),
             notify=self.events.append,
         )
 

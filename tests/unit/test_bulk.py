@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from lab import clock, tcpinfo
-from lab.workloads.bulk import Bulk, first_port
+from lab.workloads import first_port
+from lab.workloads.bulk import Bulk
 
 
 class Node:

@@ -82,7 +82,7 @@ def put_fake_engine(monkeypatch: pytest.MonkeyPatch, kernel: KernelRecord) -> No
     """Put the fake engine and a kernel that is only a record in the place of real ones."""
     monkeypatch.setitem(ENGINES, "virtual", "lab.engines.fake")
     command = importlib.import_module("lab.cli.run")
-    monkeypatch.setattr(command, "find_kernel", lambda _: kernel)
+    monkeypatch.setattr("lab.engines.base.find_kernel", lambda _: kernel)
     monkeypatch.setattr(command, "require_controls", lambda _wanted, _kernels: None)
 
 

@@ -85,8 +85,8 @@ class TestSamples:
             frames.SOCKETS, SND, 1_500_000_000, socket(40001, 5001, b"bbr") + socket(40000, 5001)
         )
         data += frames.pack(frames.SOCKETS, RCV, 1_500_001_000, socket(5001, 40000))
-        samples, queues, delays = decode(data)
-        assert (queues, delays) == ([], [])
+        samples, queues, delays, machine = decode(data)
+        assert (queues, delays, machine) == ([], [], [])
         assert [(row["t_s"], row["flow"], row["end"], row["cc"]) for row in samples] == [
             (1.5, 0, "sender", "cubic"),
             (1.5, 1, "sender", "bbr"),
@@ -122,7 +122,7 @@ class TestSamples:
         info = attribute(2, bytes(range(200)) + bytes(48))
         body = socket(40000, 5001)[16:] + info
         whole = struct.pack("=IHHII", 16 + len(body), 20, 2, 1, 0) + body
-        ((row,), _, _) = decode(frames.pack(frames.SOCKETS, SND, 0, whole))
+        ((row,), *_) = decode(frames.pack(frames.SOCKETS, SND, 0, whole))
         (direct,) = tcpinfo.decode(whole)
         assert {name: row[name] for name in direct.values} == direct.values
         assert row["tcpi_rtt"] == int.from_bytes(bytes(range(68, 72)), "little")
@@ -133,8 +133,8 @@ class TestQueues:
         data = frames.pack(
             frames.QUEUES, R1, 2 * 10**9, queue(3, b"bfifo", drops=7, backlog=3028) + queue(2, b"netem")
         )
-        samples, queues, delays = decode(data)
-        assert (samples, delays) == ([], [])
+        samples, queues, delays, machine = decode(data)
+        assert (samples, delays, machine) == ([], [], [])
         assert queues[0] == {
             **{"t_s": 2.0, "node": "r1", "interface": "r1-eth1", "kind": "bfifo", "bottleneck": True},
             **{"bytes": 1000, "packets": 10, "qlen_packets": 2, "backlog_bytes": 3028, "drops": 7},

@@ -20,7 +20,7 @@ MIB = 2**20
 
 
 def told(point: Point) -> dict[str, Any]:
-    return spec.agent_spec(point, teardown=False)
+    return spec.agent_spec(point)
 
 
 class TestAgentSpec:
@@ -28,9 +28,9 @@ class TestAgentSpec:
         whole = told(make_point(adv_win_scale="-2", loss="0.1%", bytes="1GiB"))
         assert json.loads(json.dumps(whole)) == whole
 
-    @pytest.mark.parametrize("teardown", [True, False])
-    def test_teardown_is_the_engine_s_wish(self, make_point: MakePoint, teardown: bool) -> None:
-        assert spec.agent_spec(make_point(), teardown=teardown)["teardown"] is teardown
+    @pytest.mark.parametrize("own", [True, False])
+    def test_kernel_is_the_point_s_own_or_a_host_s(self, make_point: MakePoint, own: bool) -> None:
+        assert spec.agent_spec(make_point(), spec.World(own_kernel=own))["own_kernel"] is own
 
     def test_names_a_topology_that_is_there(self, make_point: MakePoint) -> None:
         topology = told(make_point())["topology"]
@@ -101,20 +101,20 @@ class TestAgentSpec:
 
 class TestPathChecks:
     def test_are_one_a_pair_and_a_train_for_each_bottleneck(self, make_point: MakePoint) -> None:
-        checks = spec.path_checks(make_point(topology="dumbbell", flows="3", rtt="10ms+20ms+30ms"))
+        checks = spec.path_checks(make_point(topology="dumbbell", flows="3", rtt="10ms+20ms+30ms"), spec.OWN)
         assert [(one["sender"], one["receiver"]) for one in checks] == [
             *(("snd1", "rcv1"), ("snd2", "rcv2"), ("snd3", "rcv3")),
         ]
         assert [one["train_packets"] > 0 for one in checks] == [True, False, False]
 
     def test_of_a_parking_lot_send_a_train_over_all_bottlenecks(self, make_point: MakePoint) -> None:
-        checks = spec.path_checks(make_point(topology="parking_lot", flows="4"))
+        checks = spec.path_checks(make_point(topology="parking_lot", flows="4"), spec.OWN)
         assert [one["train_packets"] > 0 for one in checks] == [True, False, False, False]
 
     @pytest.mark.parametrize("rtt", ["10ms", "20s"])
     def test_wait_longer_than_the_path_takes(self, make_point: MakePoint, rtt: str) -> None:
         point = make_point(rtt=rtt)
-        assert all(one["timeout_s"] > 2 * point.rtt_s for one in spec.path_checks(point))
+        assert all(one["timeout_s"] > 2 * point.rtt_s for one in spec.path_checks(point, spec.OWN))
 
 
 class TestDelays:
@@ -136,7 +136,7 @@ class TestDelays:
 class TestSysctls:
     def test_of_the_sender_and_of_the_receiver(self, make_point: MakePoint) -> None:
         point = make_point(wmem="50MiB", rmem="max=25MiB", cc="bbr", adv_win_scale="-2")
-        settings = spec.sysctls(point)
+        settings = spec.sysctls(point, spec.OWN)
         assert settings["snd"] == {
             "net.ipv4.tcp_congestion_control": "bbr",
             "net.ipv4.tcp_wmem": f"{50 * MIB} {50 * MIB} {50 * MIB}",
@@ -150,14 +150,14 @@ class TestSysctls:
         }
 
     def test_of_a_host_that_sends_and_receives(self, make_point: MakePoint) -> None:
-        settings = spec.sysctls(make_point(wmem="50MiB", rmem="25MiB", reverse="1"))
+        settings = spec.sysctls(make_point(wmem="50MiB", rmem="25MiB", reverse="1"), spec.OWN)
         for host in ("snd", "rcv"):
             assert settings[host]["net.ipv4.tcp_wmem"] == f"{50 * MIB} {50 * MIB} {50 * MIB}"
             assert settings[host]["net.ipv4.tcp_rmem"] == f"{25 * MIB} {25 * MIB} {25 * MIB}"
 
     def test_of_every_host_of_a_network(self, make_point: MakePoint) -> None:
         point = make_point(topology="two_way", flows="2", reverse="1", wmem="1MiB", ecn="on")
-        settings = spec.sysctls(point)
+        settings = spec.sysctls(point, spec.OWN)
         assert list(settings) == ["", *layout.plan(point).hosts]
         assert {of["net.ipv4.tcp_ecn"] for host, of in settings.items() if host} == {"1"}
         large = f"{MIB} {MIB} {MIB}"
@@ -166,19 +166,19 @@ class TestSysctls:
         ]
 
     def test_that_were_not_asked_for_are_left_alone(self, make_point: MakePoint) -> None:
-        assert "net.ipv4.tcp_adv_win_scale" not in spec.sysctls(make_point())["rcv"]
+        assert "net.ipv4.tcp_adv_win_scale" not in spec.sysctls(make_point(), spec.OWN)["rcv"]
 
     def test_buffers_of_the_whole_kernel_are_written_out(self, make_point: MakePoint) -> None:
-        assert spec.sysctls(make_point())[""]["net.core.rmem_max"] == "212992"
-        whole = spec.sysctls(make_point(rmem_max="8MiB", wmem_max="16MiB"))[""]
+        assert spec.sysctls(make_point(), spec.OWN)[""]["net.core.rmem_max"] == "212992"
+        whole = spec.sysctls(make_point(rmem_max="8MiB", wmem_max="16MiB"), spec.OWN)[""]
         assert (whole["net.core.rmem_max"], whole["net.core.wmem_max"]) == (str(8 * MIB), str(16 * MIB))
 
     def test_of_autotuning_and_of_what_may_wait(self, make_point: MakePoint) -> None:
-        settings = spec.sysctls(make_point(moderate_rcvbuf="off", app_win="2", notsent_lowat="16KiB"))
+        settings = spec.sysctls(make_point(moderate_rcvbuf="off", app_win="2", notsent_lowat="16KiB"), spec.OWN)
         assert settings["rcv"]["net.ipv4.tcp_moderate_rcvbuf"] == "0"
         assert settings["rcv"]["net.ipv4.tcp_app_win"] == "2"
         assert settings["snd"]["net.ipv4.tcp_notsent_lowat"] == "16384"
-        usual = spec.sysctls(make_point())
+        usual = spec.sysctls(make_point(), spec.OWN)
         names = {name for of in usual.values() for name in of}
         assert not names & {
             *("net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.tcp_app_win", "net.ipv4.tcp_notsent_lowat"),
@@ -186,13 +186,13 @@ class TestSysctls:
 
     def test_tcp_memory_that_is_short_is_as_the_kernel_divides_it(self, make_point: MakePoint) -> None:
         low, pressure, high = map(
-            int, spec.sysctls(make_point(tcp_mem="12MiB"))[""]["net.ipv4.tcp_mem"].split()
+            int, spec.sysctls(make_point(tcp_mem="12MiB"), spec.OWN)[""]["net.ipv4.tcp_mem"].split()
         )
         assert (low, pressure, high) == (1536, 2048, 3072)
 
     def test_tcp_memory_never_binds(self, make_point: MakePoint) -> None:
         point = make_point(rmem="1GiB", wmem="1GiB", rate="100gbit", flows="2")
-        low, pressure, high = map(int, spec.sysctls(point)[""]["net.ipv4.tcp_mem"].split())
+        low, pressure, high = map(int, spec.sysctls(point, spec.OWN)[""]["net.ipv4.tcp_mem"].split())
         assert low == pressure == high
         assert high * 4096 == spec.guest_memory_bytes(point)
 

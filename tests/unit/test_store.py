@@ -37,7 +37,7 @@ def full_row(columns: tuple[schema.Column, ...], **values: Any) -> dict[str, Any
 
 
 def tables(point: str, status: str = "done") -> dict[str, list[dict[str, Any]]]:
-    """Return one row of points, two of flows and samples, one of queues, limits and delays."""
+    """Return one row of points, two of flows and samples, one of queues, limits, delays and machine."""
     return {
         "points": [full_row(schema.POINT_COLUMNS, point=point, status=status)],
         "flows": [full_row(schema.FLOW_COLUMNS, point=point, flow=number) for number in range(2)],
@@ -45,6 +45,7 @@ def tables(point: str, status: str = "done") -> dict[str, list[dict[str, Any]]]:
         "queues": [full_row(schema.QUEUE_COLUMNS, point=point)],
         "limits": [full_row(schema.LIMIT_COLUMNS, point=point)],
         "delays": [full_row(schema.DELAY_COLUMNS, point=point)],
+        "machine": [full_row(schema.MACHINE_COLUMNS, point=point)],
     }
 
 

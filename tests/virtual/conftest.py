@@ -53,7 +53,7 @@ def run_point(engine: virtual.VirtualEngine, tmp_path: Path) -> Callable[..., Ta
             find_kernel(point.knobs["kernel"]),
             cpu=cpu,
             folder=folder,
-            limits=point_module.Limits(wall_s=300),
+            terms=point_module.Terms(wall_s=300),
         )
         return tables
 
@@ -62,6 +62,4 @@ def run_point(engine: virtual.VirtualEngine, tmp_path: Path) -> Callable[..., Ta
 
 def agent_spec(**knobs: str) -> dict[str, Any]:
     """Return the agent's specification of a short point, for tests that break it."""
-    return spec.agent_spec(
-        make_point(**{"duration": "1s", "rate": "10mbit", "rtt": "20ms", **knobs}), teardown=False
-    )
+    return spec.agent_spec(make_point(**{"duration": "1s", "rate": "10mbit", "rtt": "20ms", **knobs}))

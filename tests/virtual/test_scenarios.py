@@ -53,7 +53,7 @@ def test_repeats_to_the_bit(name, engine, tmp_path):
             find_kernel(point.knobs["kernel"]),
             cpu=cpus[number],
             folder=Path(folder),
-            limits=point_module.Limits(wall_s=300),
+            terms=point_module.Terms(wall_s=300),
         )
         return tables["points"][0]
 
