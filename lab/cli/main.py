@@ -25,11 +25,17 @@ COMMANDS = {  # word: (module that has `add_arguments` and `run`, one line of he
     "show": ("lab.cli.show", "print a run as a table, JSON or CSV"),
     "why": ("lab.cli.why", "say what limited each point, by the model and by its records"),
     "report": ("lab.cli.report", "write a run as one self-contained HTML page"),
+    "twin": ("lab.cli.twin", "write the scenario that emulates the path a run measured"),
     "compare": ("lab.cli.compare", "compare runs point by point; exit 1 where a tolerance is passed"),
     "trace": ("lab.cli.trace", "make, check and convert traces of a link's rate"),
     "predict": ("lab.cli.predict", "say what a path should give, without running anything"),
     "advise": ("lab.cli.advise", "find the socket buffers that fill a path, and write them as sysctl files"),
     "kernel": ("lab.cli.kernel", "build and list the lab's kernels"),
+    "shell": ("lab.cli.shell", "open a scenario's network in Mininet's command line, without root"),
+    "clean": (
+        "lab.cli.clean",
+        "put back what runs that died have changed, here or on the hosts of an inventory",
+    ),
     "doctor": ("lab.cli.doctor", "say what this machine has and lacks"),
 }
 
