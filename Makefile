@@ -21,6 +21,7 @@ check: python ## formatting, lint and types
 	.venv/bin/mypy --strict lab
 
 test: setup check ## check, then all tests
+	@setup/packages tests
 	.venv/bin/pytest
 
 format: python ## put the code into its canonical form

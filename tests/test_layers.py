@@ -18,25 +18,29 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 LAYERS = (  # from the bottom up; what stands in one line does not import each other
     "errors netlink clock scratch",
     "units command queues tcpinfo",
-    "qdisc values",
+    "qdisc values uml",
     "memory kernels routes plans",
     "steady losses changes loads",
     "knobs model doctor",
     "schema combination traces provenance",
     "scenario layout",
-    "traffic",
+    "traffic wishes captures",
     "varying pathcheck setting",
     "checks",
     "sweep expectations",
     "spec",
     "probes workloads",
+    "machine",
     "agent",
+    "remote",
     "engines",
     "records store verdict explain measures statistics",
-    "metrics repeats",
+    "metrics repeats twin causes",
     "measured",
     "manifest report",
+    "matching",
     "point compare",
+    "apart",
     "run",
     "advise trial",
     "pytest_plugin",
@@ -48,7 +52,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split(
 PURE = {
     *("errors", "units", "values", "memory", "losses", "changes", "loads", "knobs", "routes"),
     *("netlink", "qdisc", "queues", "tcpinfo", "schema", "plans", "model", "steady"),
-    *("combination", "layout", "traffic", "setting", "checks"),
+    *("combination", "layout", "traffic", "setting", "checks", "twin", "causes"),
 }
 PURE_LIBRARY = {
     *(
@@ -62,7 +66,7 @@ PURE_LIBRARY = {
         "hashlib",
         "itertools",
     ),
-    *("json", "math", "random", "re", "statistics", "struct", "typing"),
+    *("json", "math", "random", "re", "statistics", "struct", "textwrap", "typing"),
 }
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "breakpoint", "__import__"}
 
