@@ -67,3 +67,21 @@ def spawn(
             start_new_session=True,
             pass_fds=tuple(pass_fds),
         )
+
+
+def converse(argv: Sequence[str], *, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a tool in a session of its own, all three streams in pipes; `env` is all its environment.
+
+    The caller owns it and ends it. Raises PreconditionError where the tool is not there.
+    """
+    try:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(env),
+            start_new_session=True,
+        )
+    except FileNotFoundError as missing:
+        raise PreconditionError(f"{argv[0]} is not installed; `make setup` installs it") from missing

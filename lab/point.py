@@ -31,7 +31,7 @@ from lab.kernels import KernelRecord
 from lab.knobs import INTEGER_KNOBS, PATH_KNOBS
 from lab.measured import Span
 from lab.model import inputs, rfc6349, windows
-from lab.model.path import bdp_bytes, packet_bytes
+from lab.model.path import bdp_bytes, packet_bytes, payload_share
 from lab.model.predict import predict
 from lab.setting import setting, unpredicted
 from lab.steady import steady_from_s
@@ -161,7 +161,11 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
     judged = verdict.judge(recorded.samples, bottleneck, _load(point, path, span))
     health = machine.judge(recorded.machine, span.begin_s, span.end_s)
     odd = _unexplained(point, judged.limit, flows, recorded.queues)
-    limited = machine.limited(health, min(point.rtts_s), measures["utilisation"], odd)
+    used = measures["utilisation"]
+    if used is None:  # no queue of ours to read: by what arrived, of what the link can carry
+        capacity_bps = point.rate_bps * payload_share(point.mtu_bytes)
+        used = whole.rate_bps(span.begin_s, span.end_s) / capacity_bps
+    limited = machine.limited(health, min(point.rtts_s), used, odd)
     if limited:
         raise MachineLimited(limited, {"machine": [{**row, "point": point.id} for row in recorded.machine]})
     row: Row = {

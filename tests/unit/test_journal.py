@@ -589,6 +589,25 @@ def test_a_watchdog_that_was_stopped_holds_up_nothing(
     assert machine.empty()
 
 
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        ("/nonexistent/python", "does not start: No such file"),
+        ("/bin/true", "does not come up; nothing was changed"),
+    ],
+)
+def test_without_a_watchdog_nothing_is_changed(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, python: str, said: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    with pytest.raises(NotAppliedError, match=f"the watchdog {said}"):
+        Hold(place=machine.place)
+    assert machine.empty()
+    monkeypatch.undo()
+    with journal.held(place=machine.place):
+        pass
+
+
 def test_what_could_not_be_put_back_is_an_error_at_the_end(machine: Machine) -> None:
     def change_with_another() -> None:
         with journal.held(place=machine.place) as held:
