@@ -270,6 +270,8 @@ def _flow(point: Point, flow: traffic.Flow, world: World) -> dict[str, Any]:
         told["spells_ns"] = [[round(a * 1e9), round(b * 1e9)] for a, b in flow.spells]
     if len(set(point.controls)) > 1 or not world.opens(flow.cc):
         told["own_cc"] = True
+    if not world.opens(flow.cc):
+        told["listen_cc"] = True
     return told
 
 

@@ -105,6 +105,10 @@ class Bulk:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if self._spec.get("rcvbuf_bytes"):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._spec["rcvbuf_bytes"])
+        for flow in self._flows:
+            if flow.dst == name and flow.listen_cc:  # ECN is agreed on by the first packets
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, flow.cc.encode())
+                break
         listener.settimeout(self._here.timeout_s)
         bind(listener, node.IP(), _PORT)
         listener.listen(4096)
@@ -284,7 +288,7 @@ class _Flow:
         self.port = first + told["flow"]
         self.start_ns, self.stop_ns = told["start_ns"], told.get("stop_ns")
         self.bytes, self.spells_ns = told["bytes"], told.get("spells_ns")
-        self.own_cc = told.get("own_cc", False)
+        self.own_cc, self.listen_cc = told.get("own_cc", False), told.get("listen_cc", False)
         self.out: socket.socket | None = None
         self.into: socket.socket | None = None
         self.started_ns = 0

@@ -88,6 +88,18 @@ def test_engine_of_a_host_with_all_that_it_can_be_asked(tmp_path: Path) -> None:
     assert len(list((tmp_path / "run").glob("points/*/captures/r1-eth1.pcap.gz"))) == 2
 
 
+def test_both_ends_take_a_control_that_needs_marks(tmp_path: Path) -> None:
+    """DCTCP is for root alone by default, and without its own receiver no mark would come back."""
+    asked = words("/run/out/run", cc="dctcp", qdisc="fq_codel", ecn="on", ce_threshold="5ms")
+    done = inside(find_kernel("6.12").path, asked, tmp_path, timeout_s=120)
+    (row,) = rows(tmp_path / "run")
+    assert row["status"] == "done", done.text
+    assert row["ecn_marks"] > 20
+    assert row["retransmits"] == 0
+    controls = {(one["end"], one["cc"]) for one in rows(tmp_path / "run", "samples")}
+    assert controls == {("sender", "dctcp"), ("receiver", "dctcp")}
+
+
 def test_every_network_stands_on_a_host_too(tmp_path: Path) -> None:
     asked = words(
         "/run/out/run", duration="1s", rate="4mbit", topology="dumbbell,star,parking_lot", flows="4"
