@@ -6,55 +6,19 @@ Reads run folders, starts nothing. Not here: how it is printed, see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from lab import repeats, units
+from lab import matching, repeats, units
+from lab.combination import VIRTUAL
 from lab.errors import UnitError, UserError
 from lab.knobs import PATH_KNOBS
-from lab.report.stored import DONE, FAILED, Entry, Stored
+from lab.matching import ACROSS, Setting, Side
 from lab.statistics import Estimate, Interval, Verdict, estimate, tell_apart, wanted
-
-ACROSS = ("kernel",)
-"""Knobs that may differ between runs where nobody chose."""
 
 _SLACK = 1e-9
 """In percent: a difference at a tolerance is within it, however it was rounded."""
-
-
-@dataclass(frozen=True)
-class Side:
-    """One run. name: as it is called in the output. entries: its points that are to be compared."""
-
-    name: str
-    stored: Stored
-    entries: tuple[Entry, ...]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """The repetitions of one setting in one run."""
-
-    knobs: Mapping[str, str]
-    entries: tuple[Entry, ...]
-
-    @cached_property
-    def rows(self) -> dict[int, Mapping[str, Any]]:
-        """{seed: row} of those that are done."""
-        return {entry.seed: entry.row for entry in self.entries if entry.status == DONE and entry.row}
-
-    @property
-    def lacking(self) -> list[str]:
-        """A phrase for each repetition that is not done."""
-        return [
-            f"seed {entry.seed} failed ({(entry.text('reason').splitlines() or ['no reason'])[0]})"
-            if entry.status == FAILED
-            else f"seed {entry.seed} has not run"
-            for entry in self.entries
-            if entry.status != DONE
-        ]
 
 
 @dataclass(frozen=True)
@@ -138,13 +102,17 @@ class Alone:
 
 @dataclass(frozen=True)
 class Compared:
-    """Everything that a comparison found. tolerances: by column; none: nothing is judged."""
+    """Everything that a comparison found.
+
+    tolerances: by column; none: nothing is judged. across: knobs that were allowed to differ.
+    """
 
     sides: tuple[Side, ...]
     columns: tuple[str, ...]
     tolerances: Mapping[str, Tolerance]
     comparisons: tuple[Comparison, ...]
     alone: tuple[Alone, ...]
+    across: tuple[str, ...] = ACROSS
 
     @cached_property
     def varied(self) -> tuple[str, ...]:
@@ -244,46 +212,33 @@ def _tolerance(amount: str, text: str) -> Tolerance:
     )
 
 
-def across(texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the knobs of `--across`, `ACROSS` where there is none. Raises UserError."""
-    if texts is None:
-        return ACROSS
-    names = [part.strip() for text in texts for part in text.split(",")]
-    for name in names:
-        if name not in PATH_KNOBS:
-            import difflib  # noqa: PLC0415 (only when something is wrong)
-
-            near = difflib.get_close_matches(name, PATH_KNOBS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "docs/reference/knobs.md lists them"
-            raise UserError(f"--across {name!r}: not a knob; {hint}")
-    return tuple(dict.fromkeys(names))
-
-
 def compare(
     sides: Sequence[Side],
     columns: Sequence[str],
     *,
-    across: Sequence[str] = ACROSS,
+    across: Sequence[str] | None = ACROSS,
     tolerances: Mapping[str, Tolerance] | None = None,
 ) -> Compared:
     """Return every other side beside the first, the baseline.
 
     A setting goes with the baseline's of the same knobs; where there is none,
     with those that differ in knobs of `across` only, and in the fewest of them.
+    across: None for what may differ between these runs, see `lab.matching`.
     Raises UserError where a run has no setting that goes with any.
     """
-    base = _settings(sides[0])
-    alike: dict[tuple[str, ...], list[Setting]] = {}
-    for setting in base:
-        alike.setdefault(_fixed(setting, across), []).append(setting)
+    base = matching.settings(sides[0])
     rank = {id(setting): number for number, setting in enumerate(base)}
     comparisons: list[Comparison] = []
     alone: list[Alone] = []
+    differing: dict[str, None] = {}
     for run, side in enumerate(sides[1:], 1):
+        names = matching.may_differ(sides[0], side) if across is None else across
+        differing |= dict.fromkeys(names)
+        match = matching.matcher(sides[0], base, side, names)
         matched: list[Comparison] = []
-        theirs = _settings(side)
+        theirs = matching.settings(side)
         for setting in theirs:
-            found = _closest(setting, alike.get(_fixed(setting, across), []))
+            found = match(setting)
             matched += [_compare(run, one, setting, columns, sides) for one in found]
             if not found:
                 alone.append(Alone(run, 0, setting))
@@ -292,34 +247,9 @@ def compare(
         met = {id(one.baseline) for one in matched}
         alone += [Alone(0, run, setting) for setting in base if id(setting) not in met]
         comparisons += sorted(matched, key=lambda one: rank[id(one.baseline)])
-    return Compared(tuple(sides), tuple(columns), tolerances or {}, tuple(comparisons), tuple(alone))
-
-
-def _fixed(setting: Setting, across: Sequence[str]) -> tuple[str, ...]:
-    return tuple(text for name, text in setting.knobs.items() if name not in across)
-
-
-def _settings(side: Side) -> list[Setting]:
-    defaults = {name: knob.default for name, knob in PATH_KNOBS.items()}
-    found: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in side.entries:
-        known = {**defaults, **entry.knobs}
-        found.setdefault(tuple(known[name] for name in PATH_KNOBS), []).append(entry)
-    return [
-        Setting(dict(zip(PATH_KNOBS, texts, strict=True)), tuple(entries)) for texts, entries in found.items()
-    ]
-
-
-def _closest(setting: Setting, candidates: Iterable[Setting]) -> list[Setting]:
-    """Return those that differ in the fewest knobs."""
-    apart: dict[int, list[Setting]] = {}
-    for one in candidates:
-        apart.setdefault(len(_changed(one, setting)), []).append(one)
-    return apart[min(apart)] if apart else []
-
-
-def _changed(a: Setting, b: Setting) -> tuple[str, ...]:
-    return tuple(name for name in PATH_KNOBS if a.knobs[name] != b.knobs[name])
+    return Compared(
+        tuple(sides), tuple(columns), tolerances or {}, tuple(comparisons), tuple(alone), tuple(differing)
+    )
 
 
 def _compare(run: int, a: Setting, b: Setting, columns: Sequence[str], sides: Sequence[Side]) -> Comparison:
@@ -331,10 +261,9 @@ def _compare(run: int, a: Setting, b: Setting, columns: Sequence[str], sides: Se
         run=run,
         baseline=a,
         other=b,
-        changed=_changed(a, b),
+        changed=matching.changed(a, b),
         identical=bool(a.rows) and same_seeds and digests[0] == digests[1] and None not in digests[0],
-        exact=same_seeds
-        and all(side.stored.manifest.get("engine") == "virtual" for side in (sides[0], sides[run])),
+        exact=same_seeds and all(side.engine == VIRTUAL for side in (sides[0], sides[run])),
         measures=tuple(_measure(name, a, b) for name in columns),
         lacking=tuple(lacking),
     )

@@ -56,6 +56,21 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Original:
+    """The run that a scenario emulates, as `wanlab twin` writes it down.
+
+    run: the folder it was in. engine: where it ran. began: when, as its manifest
+    has it. points: identities of points there, each with the knobs that tell its
+    twin here from the others; of repetitions one is enough.
+    """
+
+    run: str
+    engine: str
+    began: str
+    points: Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
 class Preset:
     """A named setting of a scenario: other defaults, other points, published figures."""
 
@@ -120,6 +135,8 @@ class Scenario:
     figures: Sequence[Figure] = ()
     presets: Mapping[str, Preset] = field(default_factory=dict)
     topology: str = "path"
+    published: Sequence[Published] = ()
+    twin_of: Original | None = None
 
     @property
     def knobs(self) -> Mapping[str, Knob]:
@@ -144,6 +161,8 @@ class Scenario:
             figures=self.figures,
             presets=self.presets,
             topology=self.topology,
+            published=preset.published or self.published,
+            twin_of=self.twin_of,
         )
 
 
@@ -220,10 +239,28 @@ def check(scenario: Scenario) -> list[str]:
     for name in (scenario.name, *scenario.presets):
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             faults.append(f"name: {name!r} cannot name a folder; write it in letters, digits, - and _")
+    faults += _check_original(scenario)
     if not scenario.sweep:
         faults.append("sweep: no block; give at least one, such as {} for a single point")
     for figure in scenario.figures:
         faults += _check_figure(f"figure {figure.title!r}", figure, scenario)
+    return faults
+
+
+def _check_original(scenario: Scenario) -> list[str]:
+    """Return the faults of what a twin says of the run that it emulates."""
+    original: Any = scenario.twin_of
+    if original is None:
+        return []
+    points = original.points if isinstance(original, Original) else None
+    if not isinstance(points, Mapping) or not all(isinstance(one, Mapping) for one in points.values()):
+        return [
+            'twin_of: has not its form; write points={"2024f41e98": {"rmem": "25MiB"}} in an Original(...)'
+        ]
+    faults = []
+    for point, where in points.items():
+        one_each = {name: (given,) for name, given in where.items()}
+        faults += _check_values(f"twin_of: point {point}", one_each, scenario)
     return faults
 
 
@@ -322,7 +359,7 @@ def _check_part(prefix: str, part: Scenario | Preset, scenario: Scenario) -> lis
             faults.append(f"{where}: within and of go together")
         if isinstance(expectation.of, str):
             faults += _check_column(f"{where}: of", expectation.of)
-    for published in part.published if isinstance(part, Preset) else ():
+    for published in part.published:
         one_each = {name: (given,) for name, given in published.where.items()}
         faults += _check_values(f"{prefix}published", one_each, scenario)
         faults += _check_column(f"{prefix}published: of", published.of)

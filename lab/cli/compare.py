@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lab import apart, matching, provenance, repeats, statistics
 from lab import compare as compare_module
-from lab import provenance, repeats, statistics
+from lab.apart import Explained
 from lab.cli import output
 from lab.cli.show import select
-from lab.compare import Compared, Comparison, Measure, Side
+from lab.compare import Compared, Comparison, Measure
 from lab.errors import StoreError
+from lab.matching import Side
 from lab.report import stored
 from lab.store import RunFolder
+
+if TYPE_CHECKING:
+    from lab.report import beside
 
 _MOST_SENTENCES = 40
 _NUMBERS = frozenset(("baseline", "beside it", "difference"))
@@ -34,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--across",
         action="append",
         metavar="KNOB[,KNOB...]",
-        help="knobs that may differ between a point and its baseline (default: kernel)",
+        help="knobs that may differ between a point and its baseline (default: kernel; of a twin, and of"
+        " links that are as they are, what describes the path too)",
     )
     parser.add_argument(
         "--tolerance",
@@ -51,25 +58,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHICH",
         help="only these: identities (2024f41e98,...), `failed`, `done`, or NAME=V[,V...]; repeat to narrow",
     )
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write a page with the runs laid over each other, goodput, RTT and windows over time",
+    )
     output.add_format(parser, "csv")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what differs; return 0, or 1 where a stated tolerance is passed."""
-    across = compare_module.across(arguments.across)
+    across = None if arguments.across is None else matching.across(arguments.across)
     columns = _columns(arguments.column)
     tolerances = compare_module.tolerances(arguments.tolerance, columns)
     columns = tuple(dict.fromkeys((*columns, *tolerances)))
     sides = read([arguments.baseline, *arguments.others], arguments.points)
     found = compare_module.compare(sides, columns, across=across, tolerances=tolerances)
+    explained, engines = apart.explain(found), apart.engines(found)
     status = 1 if found.passed else 0
+    if arguments.html is not None:
+        _write(arguments, found, explained, engines)
     if arguments.format == "json":
-        output.print_json(as_json(found, across, status))
+        output.print_json(as_json(found, explained, engines, status))
     elif arguments.format == "csv":
         rows = [_flat(found, one, measure) for one in found.comparisons for measure in one.measures]
         output.print_csv(rows, list(rows[0]))
     else:
-        _print(found)
+        _print(found, explained, engines)
+        if arguments.html is not None:
+            print(arguments.html)
     return status
 
 
@@ -110,12 +128,15 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
 
 
-def as_json(found: Compared, across: Sequence[str], status: int) -> dict[str, Any]:
+def as_json(
+    found: Compared, explained: Sequence[Explained], engines: Sequence[str], status: int
+) -> dict[str, Any]:
     """Return everything that was found, for programs."""
+    why = {(id(one.comparison), one.measure.column): one for one in explained}
     return {
         "baseline": str(found.sides[0].stored.folder.path),
         "runs": [str(side.stored.folder.path) for side in found.sides[1:]],
-        "across": list(across),
+        "across": list(found.across),
         "columns": list(found.columns),
         "tolerances": {name: {"fall": t.fall, "rise": t.rise} for name, t in found.tolerances.items()},
         "notes": notes(found.sides),
@@ -128,7 +149,13 @@ def as_json(found: Compared, across: Sequence[str], status: int) -> dict[str, An
                 "points": [[e.id for e in side.entries] for side in (one.baseline, one.other)],
                 "identical": one.identical,
                 "lacking": list(one.lacking),
-                "columns": {measure.column: _numbers(found, one, measure) for measure in one.measures},
+                "columns": {
+                    measure.column: {
+                        **_numbers(found, one, measure),
+                        "causes": _causes(why.get((id(one), measure.column))),
+                    }
+                    for measure in one.measures
+                },
             }
             for one in found.comparisons
         ],
@@ -136,6 +163,7 @@ def as_json(found: Compared, across: Sequence[str], status: int) -> dict[str, An
             {"run": one.run, "without": one.without, "knobs": {k: one.setting.knobs[k] for k in found.varied}}
             for one in found.alone
         ],
+        "engines": list(engines),
         "passed": list(found.passed),
         "exit_status": status,
     }
@@ -156,6 +184,13 @@ def _numbers(found: Compared, one: Comparison, measure: Measure) -> dict[str, An
         "certainty": certainty(one, measure),
         "outside": found.outside(measure) if measure.column in found.tolerances else None,
     }
+
+
+def _causes(found: Explained | None) -> list[dict[str, Any]] | None:
+    """Return the likely causes of a difference; None where it was not looked into."""
+    if found is None:
+        return None
+    return [{"rule": one.rule, "sentence": one.sentence, "share": one.share} for one in found.causes]
 
 
 def _flat(found: Compared, one: Comparison, measure: Measure) -> dict[str, Any]:
@@ -202,15 +237,13 @@ def notes(sides: Sequence[Side]) -> list[str]:
     return told
 
 
-def _print(found: Compared) -> None:
+def _print(found: Compared, explained: Sequence[Explained], engines: Sequence[str]) -> None:
     names = [side.name for side in found.sides]
     print(f"Baseline: {names[0]}. Beside it: {', '.join(names[1:])}.")
     for note in notes(found.sides):
         print(f"Note: {note}")
-    differing = differences(found.sides)
-    if differing:
-        heads = [f"{names[0]} (baseline)", *names[1:]]
-        told = [{"what differs": one.what, **dict(zip(heads, one.values, strict=True))} for one in differing]
+    told = _differing(found)
+    if told:
         output.print_table(told)
     else:
         print("What was asked, by which versions and on which kernels: nothing differs.")
@@ -225,6 +258,9 @@ def _print(found: Compared) -> None:
     same = sum(one.identical for one in found.comparisons)
     if same:
         print(f"Identical, all records byte for byte: {same} of {len(found.comparisons)} settings.")
+    for sentence in engines:
+        print(sentence)
+    _print_sentences(likely(found, explained))
     _print_sentences(_remarks(found))
     if found.tolerances:
         _print_sentences(found.passed)
@@ -240,11 +276,41 @@ def _print(found: Compared) -> None:
             print("Everything is within the tolerance.")
 
 
+def _differing(found: Compared) -> list[dict[str, str]]:
+    """Return the rows of the table of what differs before any number does."""
+    names = [side.name for side in found.sides]
+    heads = [f"{names[0]} (baseline)", *names[1:]]
+    return [
+        {"what differs": one.what, **dict(zip(heads, one.values, strict=True))}
+        for one in differences(found.sides)
+    ]
+
+
 def _print_sentences(sentences: Sequence[str]) -> None:
     for sentence in sentences[:_MOST_SENTENCES]:
         print(sentence)
     if len(sentences) > _MOST_SENTENCES:
         print(f"... and {len(sentences) - _MOST_SENTENCES} more; --format json has all.")
+
+
+def _looked_into() -> str:
+    return (
+        f"Likely causes of what is more than chance and {apart.LEAST_PERCENT:g} %, or of one repetition more"
+        f" than {apart.THRESHOLD_PERCENT:g} %."
+    )
+
+
+def likely(found: Compared, explained: Sequence[Explained]) -> list[str]:
+    """Return the likely cause of each difference that was looked into, after what is looked into."""
+    if not explained:
+        return []
+    told = [f"{_looked_into()[:-1]}:"]
+    several = len(found.sides) > 2
+    for one in explained:
+        run = f"{found.sides[one.comparison.run].name}: " if several else ""
+        head = f"{run}{found.label(one.comparison.other)}: {one.measure.column}"
+        told.append(f"{head} {_difference(one.measure)}: {one.said}")
+    return told
 
 
 def _remarks(found: Compared) -> list[str]:
@@ -314,3 +380,75 @@ def _remark(found: Compared, one: Comparison, measure: Measure) -> str:
         return "every seed gave the same"
     known = certainty(one, measure)
     return "" if known == "interval" else known
+
+
+# the page
+
+
+def _write(
+    arguments: argparse.Namespace, found: Compared, explained: Sequence[Explained], engines: Sequence[str]
+) -> None:
+    """Write the page. Raises StoreError."""
+    from lab.report import beside  # noqa: PLC0415 (plotting is slow to import, and few comparisons want it)
+
+    words = ["wanlab", "compare", str(arguments.baseline), *map(str, arguments.others)]
+    for flag, texts in (
+        ("--column", arguments.column or ()),
+        ("--across", arguments.across or ()),
+        ("--points", arguments.points),
+    ):
+        words += [word for text in texts for word in (flag, text)]
+    words += [f"--tolerance={text}" for text in arguments.tolerance] + ["--html", str(arguments.html)]
+    names = [side.name for side in found.sides]
+    text = beside.Text(
+        title=f"{' and '.join(names[1:])} beside {names[0]}",
+        status=engines,
+        notes=[*notes(found.sides), *_remarks(found)],
+        differs=_cells([*_differing(found)]),
+        table=_table(found, explained),
+        command=shlex.join(words),
+    )
+    pairs = [pair for one in found.comparisons if (pair := _pair(found, one, explained)) is not None]
+    beside.write(beside.render(text, pairs), arguments.html)
+
+
+def _table(found: Compared, explained: Sequence[Explained]) -> beside.Cells:
+    """Return the table of the page: that of the terminal, with likely causes under their differences."""
+    why = {(id(one.comparison), one.measure.column): one.said for one in explained}
+    pairs = [(one, measure) for one in found.comparisons for measure in one.measures]
+    rows = [_line(found, one, measure) for one, measure in pairs]
+    below = [why.get((id(one), measure.column), "") for one, measure in pairs]
+    return _cells(rows, _NUMBERS, below, _looked_into() if why else "")
+
+
+def _cells(
+    rows: Sequence[Mapping[str, str]],
+    right: frozenset[str] = frozenset(),
+    below: Sequence[str] = (),
+    caption: str = "",
+) -> beside.Cells:
+    from lab.report import beside  # noqa: PLC0415 (see above)
+
+    heads = list(rows[0]) if rows else []
+    return beside.Cells(heads, [list(row.values()) for row in rows], right, below, caption)
+
+
+def _pair(found: Compared, one: Comparison, explained: Sequence[Explained]) -> beside.Pair | None:
+    """Return the points of a comparison that are drawn: of the first seed that is done in both."""
+    from lab.report import beside  # noqa: PLC0415 (see above)
+
+    if not one.baseline.rows or not one.other.rows:
+        return None
+    both = sorted(one.baseline.rows.keys() & one.other.rows.keys())
+    members = []
+    for number, setting in ((0, one.baseline), (one.run, one.other)):
+        seed = both[0] if both else min(setting.rows)
+        entry = next(entry for entry in setting.entries if entry.seed == seed)
+        members.append(beside.Member(found.sides[number].name, found.sides[number].stored, entry))
+    run = f"{found.sides[one.run].name}: " if len(found.sides) > 2 else ""
+    words = [
+        f"{this.measure.column} {_difference(this.measure)}: {this.said}"
+        for this in explained
+        if this.comparison is one
+    ]
+    return beside.Pair(f"{run}{found.label(one.other)}", (members[0], members[1]), tuple(words))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from lab.cli.run import parse_settings
 from lab.errors import StoreError
 from lab.expectations import Verdict
 from lab.kernels import KernelRecord
-from lab.scenario import Figure, LoadedScenario, Preset, Published, Scenario
+from lab.scenario import Figure, LoadedScenario, Original, Preset, Published, Scenario
 from lab.store import RunFolder
 
 STUDY = Scenario(
@@ -56,6 +57,33 @@ class TestDescribe:
         assert told["published"][0]["where"] == {"rmem": "50MiB"}
         assert len(told["points"]) == 2 * 2 * 2
         assert (told["ended"], told["expectations"]) == (None, [])
+
+    def test_a_twin_says_of_what_and_nobody_else_does(
+        self,
+        describe: Callable[..., dict[str, Any]],
+        make_kernel: Callable[..., KernelRecord],
+        tmp_path: Path,
+    ) -> None:
+        assert "twin_of" not in describe()
+        original = Original("results/real", "remote", "then", {"2024f41e98": {"rmem": "52428800B"}})
+        twin = replace(STUDY, twin_of=original, published=(Published({"rmem": "52428800B"}, 1e6, "it"),))
+        loaded = LoadedScenario(twin, tmp_path / "twin.py", "scenario = ...\n")
+        points = sweep.points(twin, {}, engine="virtual", seeds=[1])
+        told = manifest.describe(loaded, twin, None, {}, points, {"6.12": make_kernel()})
+        assert told["twin_of"] == {
+            "run": "results/real",
+            "engine": "remote",
+            "began": "then",
+            "points": {"2024f41e98": {"rmem": "50MiB"}},
+        }
+        assert told["published"] == [
+            {"where": {"rmem": "50MiB"}, "goodput_bps": 1e6, "source": "it", "of": "goodput_bps"}
+        ]
+        assert {**told, **describe(), "began": None} == {
+            **describe(),
+            "began": None,
+            "twin_of": told["twin_of"],
+        }
 
     def test_holds_kernel_and_machine(self, describe: Callable[..., dict[str, Any]]) -> None:
         told = describe()

@@ -9,7 +9,7 @@ import pytest
 
 from lab import scenario
 from lab.errors import SpecError, UserError
-from lab.scenario import Expectation, Figure, Preset, Published, Scenario
+from lab.scenario import Expectation, Figure, Original, Preset, Published, Scenario
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BROKEN = sorted((REPOSITORY / "tests" / "golden_errors").glob("*.py"))
@@ -126,7 +126,7 @@ class TestCheck:
         assert fault == f"name: {name!r} cannot name a folder; write it in letters, digits, - and _"
 
     @pytest.mark.parametrize(
-        "field", ["question", "why", "defaults", "sweep", "expectations", "figures", "presets"]
+        "field", ["question", "why", "defaults", "sweep", "expectations", "published", "figures", "presets"]
     )
     @pytest.mark.parametrize("value", [None, 7, b"bytes", Preset("")])
     def test_any_form_is_looked_at_and_none_breaks_it(self, field: str, value: object) -> None:
@@ -137,6 +137,25 @@ class TestCheck:
         published = (Published({"rmem": ["25MiB", "50MiB"]}, 1e6, "somebody"),)  # type: ignore[dict-item]
         (fault,) = scenario.check(make(presets={"long": Preset("", published=published)}))
         assert fault.startswith("preset long: published: rmem: ")
+
+    @pytest.mark.parametrize(
+        "original",
+        [
+            7,
+            "results/real",
+            Original("real", "remote", "then", ["2024f41e98"]),  # type: ignore[arg-type]
+            Original("real", "remote", "then", {"2024f41e98": "rmem=25MiB"}),  # type: ignore[dict-item]
+        ],
+    )
+    def test_a_twin_says_of_what_in_one_form(self, original: object) -> None:
+        (fault,) = scenario.check(make(twin_of=original))
+        assert fault.startswith("twin_of: has not its form; write points={")
+
+    def test_a_twin_stands_for_points_by_knobs_that_there_are(self) -> None:
+        points = {"2024f41e98": {"rmem": "25MiB"}, "44f1b2cacf": {"rmen": "25MiB", "rtt": "1"}}
+        first, second = scenario.check(make(twin_of=Original("real", "remote", "then", points)))
+        assert first == "twin_of: point 44f1b2cacf: 'rmen' is not a knob of study; did you mean 'rmem'?"
+        assert second.startswith("twin_of: point 44f1b2cacf: rtt: '1' has no unit")
 
     def test_knob_names_must_be_text(self) -> None:
         (fault,) = scenario.check(make(defaults={7: "1gbit"}))
@@ -172,6 +191,17 @@ class TestPresets:
         assert [expectation.text for expectation in changed.expectations] == ["b"]
         assert changed.why == "because\n\nlonger"
         assert changed.name == "study"
+
+    def test_published_figures_are_those_of_the_preset_if_it_has_any(self) -> None:
+        ours, theirs = (Published({}, rate, "somebody") for rate in (1e6, 2e6))
+        presets = {"plain": Preset(""), "other": Preset("", published=(theirs,))}
+        study = make(published=(ours,), presets=presets, twin_of=Original("real", "remote", "then", {}))
+        assert [study.with_preset(name).published for name in (None, "plain", "other")] == [
+            (ours,),
+            (ours,),
+            (theirs,),
+        ]
+        assert study.with_preset("other").twin_of == study.twin_of
 
     def test_unknown_one_names_those_there_are(self) -> None:
         with pytest.raises(SpecError) as refused:
