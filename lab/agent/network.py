@@ -36,7 +36,6 @@ from lab.agent import netns
 from lab.agent.ethtool import SEGMENTATION, Features
 from lab.plans.plan import End, Plan
 
-
 _OPEN_FILES = 16384
 
 

@@ -174,7 +174,9 @@ class TestSysctls:
         assert (whole["net.core.rmem_max"], whole["net.core.wmem_max"]) == (str(8 * MIB), str(16 * MIB))
 
     def test_of_autotuning_and_of_what_may_wait(self, make_point: MakePoint) -> None:
-        settings = spec.sysctls(make_point(moderate_rcvbuf="off", app_win="2", notsent_lowat="16KiB"), spec.OWN)
+        settings = spec.sysctls(
+            make_point(moderate_rcvbuf="off", app_win="2", notsent_lowat="16KiB"), spec.OWN
+        )
         assert settings["rcv"]["net.ipv4.tcp_moderate_rcvbuf"] == "0"
         assert settings["rcv"]["net.ipv4.tcp_app_win"] == "2"
         assert settings["snd"]["net.ipv4.tcp_notsent_lowat"] == "16384"
