@@ -21,6 +21,9 @@ VIRTUAL = "virtual"
 REALTIME = "realtime"
 """The engine whose hosts, links and queues are all on one machine, on the real clock."""
 
+REMOTE = "remote"
+"""The engine of real hosts, whose links may be nobody's to read."""
+
 IDENTITY_VERSION = 1
 AUTO_QUEUE_PACKETS = 32
 AUTO_QUEUE_BURSTS = 4

@@ -24,7 +24,7 @@ from lab import (
     varying,
     verdict,
 )
-from lab.combination import REALTIME, Point
+from lab.combination import REALTIME, REMOTE, Point
 from lab.engines.base import Engine, EngineResult
 from lab.errors import MachineLimited, MeasurementError
 from lab.kernels import KernelRecord
@@ -158,7 +158,8 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
     flow_rows = [measured.flow_row(point, flow, span) for flow in flows]
     measures = measured.row(point, flows, recorded, span)
     bottleneck = [row for row in recorded.queues if row["bottleneck"]]
-    judged = verdict.judge(recorded.samples, bottleneck, _load(point, path, span))
+    seen = bottleneck or (_by_arrivals(point, whole) if point.engine == REMOTE else [])
+    judged = verdict.judge(recorded.samples, seen, _load(point, path, span))
     health = machine.judge(recorded.machine, span.begin_s, span.end_s)
     odd = _unexplained(point, judged.limit, flows, recorded.queues)
     used = measures["utilisation"]
@@ -198,6 +199,19 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
         for entry in rows:
             entry["point"] = name
     return found
+
+
+_ARRIVALS_SLACK = 1.02
+"""What flows bring through a path that was measured may be so much less than its trains told."""
+
+
+def _by_arrivals(point: Point, whole: metrics.Delivery) -> list[Row]:
+    """Return what a bottleneck nobody can read has sent, as rows of its queue: by what came out behind it."""
+    on_wire = _ARRIVALS_SLACK / payload_share(point.mtu_bytes)
+    return [
+        {"interface": "", "t_s": t_s, "bytes": delivered * on_wire, "drops": 0}
+        for t_s, delivered in zip(whole.t_s.tolist(), whole.delivered.tolist(), strict=True)
+    ]
 
 
 _LOSSY = ("loss", "loss_change", "jitter", "reorder", "rtt_change")

@@ -167,6 +167,8 @@ def run(arguments: argparse.Namespace) -> int:
             kernels,
         )
         _require_one(engine, points)
+        for remark in engine.record().get("remarks", ()):
+            print(f"Note: {remark}", file=sys.stderr)
         study = Study(loaded, scenario, presets[0], settings, points, kernels)
         jobs = jobs or engine.jobs or len(run_module.cpus())
         return _run(arguments, study, engine, folder, jobs, terms)

@@ -17,7 +17,7 @@ import jinja2
 from plotly.offline import get_plotlyjs
 
 from lab.errors import StoreError
-from lab.report import competition, embed, figures, limits, network, pictures, stored, tables
+from lab.report import competition, embed, figures, limits, network, pictures, rfc6349, stored, tables
 from lab.report.points import PointPart, parts
 from lab.report.stored import DONE, FAILED, MISSING, Stored
 from lab.store import REPORT, RunFolder
@@ -83,6 +83,7 @@ def render(run: Stored) -> str:
             parts=chosen,
             embedded={part.id for part in chosen},
             left_out=left_out,
+            real=rfc6349.section(run),
             table=tables.points(run),
             same=", ".join(f"{name}={text}" for name, text in run.same.items()),
             kernels=tables.kernels(run),
