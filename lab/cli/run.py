@@ -15,6 +15,7 @@ from lab import run as run_module
 from lab import scenario as scenario_module
 from lab.cli import output
 from lab.cli.progress import Progress
+from lab.combination import REALTIME, REMOTE
 from lab.engines.base import ENGINES, Engine, Options
 from lab.errors import PreconditionError, UserError
 from lab.kernels import HOST, KernelRecord
@@ -129,6 +130,10 @@ def run(arguments: argparse.Namespace) -> int:
     jobs = whole_number(arguments.jobs, "--jobs", 1, 1024) if arguments.jobs else None
     if arguments.engine not in ENGINES:
         raise UserError(f"--engine {arguments.engine!r}: this version has {', '.join(ENGINES)}")
+    if arguments.inventory and arguments.engine != REMOTE:
+        raise UserError(f"--inventory {str(arguments.inventory)!r}: only --engine remote has hosts; add it")
+    if arguments.allow_host_sysctls and arguments.engine != REALTIME:
+        raise UserError("--allow-host-sysctls: only --engine realtime asks for it; leave it out")
     terms = Terms(
         _wall_limit(arguments.wall_limit),
         captures.interfaces(arguments.capture or ""),

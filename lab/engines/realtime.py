@@ -31,6 +31,9 @@ from lab.engines.base import EngineResult, Options, Plain
 from lab.errors import CommandError, EngineError, PreconditionError
 from lab.kernels import HOST, KernelRecord, find_kernel, host_kernel
 
+FEW_CPUS = 4
+"""One each for a sender, a receiver, the packets between them, and all else."""
+
 _SYSCTLS = Path("/proc/sys")
 _TOOLS = (("ip", "iproute2"), ("tc", "iproute2"), ("unshare", "util-linux"), ("setpriv", "util-linux"))
 _ALLOWED, _AVAILABLE = (f"net.ipv4.tcp_{which}_congestion_control" for which in ("allowed", "available"))
@@ -47,6 +50,7 @@ class RealtimeEngine(Plain):
     def __init__(self, options: Options) -> None:
         self._allowed = options.allow_host_sysctls
         self._guests = uml.Guests()
+        self._on_host = False
 
     def kernel(self, name: str) -> KernelRecord:
         """See `lab.engines.base.Engine.kernel`."""
@@ -54,6 +58,7 @@ class RealtimeEngine(Plain):
             uml.require()
             return find_kernel(name)
         _require_root()
+        self._on_host = True
         return host_kernel()
 
     def agent_spec(self, point: Point) -> dict[str, Any]:
@@ -90,7 +95,13 @@ class RealtimeEngine(Plain):
 
     def record(self) -> dict[str, Any]:
         """See `lab.engines.base.Engine.record`."""
-        return {"cpus": os.cpu_count(), "kernel": platform.release(), "version": platform.version()}
+        cpus = len(os.sched_getaffinity(0))
+        told = {"cpus": cpus, "kernel": platform.release(), "version": platform.version()}
+        if self._on_host and cpus < FEW_CPUS:
+            few = "one CPU" if cpus == 1 else f"{cpus} CPUs"
+            remark = f"sender, links and receiver share {few} of this machine; where these are the limit, points say so"
+            return {**told, "remarks": [remark]}
+        return told
 
     def dry_run(self, points: Sequence[Point]) -> Iterator[str]:
         """See `lab.engines.base.Engine.dry_run`."""
