@@ -99,8 +99,8 @@ class RealtimeEngine(Plain):
         told = {"cpus": cpus, "kernel": platform.release(), "version": platform.version()}
         if self._on_host and cpus < FEW_CPUS:
             few = "one CPU" if cpus == 1 else f"{cpus} CPUs"
-            remark = f"sender, links and receiver share {few} of this machine; where these are the limit, points say so"
-            return {**told, "remarks": [remark]}
+            shared = f"sender, links and receiver share {few} of this machine"
+            return {**told, "remarks": [f"{shared}; where these are the limit, points say so"]}
         return told
 
     def dry_run(self, points: Sequence[Point]) -> Iterator[str]:
