@@ -71,6 +71,8 @@ class Responder:
             with contextlib.suppress(OSError):
                 data, sender = self._socket.recvfrom(TOKEN_BYTES + _PROBE.size)
                 came_ns = clock.now_ns()
+                if sender is None:
+                    return  # shut down
                 whole = sender[0] == self._other and len(data) == TOKEN_BYTES + _PROBE.size
                 if whole and data[:TOKEN_BYTES] == self._token:
                     (number,) = _PROBE.unpack_from(data, TOKEN_BYTES)

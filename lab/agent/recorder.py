@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
 
 from lab import clock
 from lab.agent import frames
@@ -11,12 +11,26 @@ from lab.probes.queues import QueueProbe
 from lab.probes.sockets import SocketProbe
 
 
+class Own(NamedTuple):
+    """What of a machine that has sockets and queues of its own is the load's.
+
+    between: (own address, the other end's), where sockets between these are; None
+    for none. interfaces: numbers of each node's interfaces.
+    """
+
+    between: tuple[str, str] | None
+    interfaces: Mapping[str, Collection[int]]
+
+
+def _queues(node: str, own: Own | None) -> QueueProbe:
+    return QueueProbe(own.interfaces[node] if own else None)
+
+
 class Recorder:
     """spec: `sockets` and `queues` (node names), `interval_ns`, `machine` (watch it too).
 
     here: the nodes that are on this machine, None for all; of others nothing is
-    read. between: (own address, the other end's), where only sockets between
-    these are the load's.
+    read. own: what of this machine is the load's, where it has more.
     """
 
     def __init__(
@@ -24,31 +38,32 @@ class Recorder:
         net: Any,
         spec: dict[str, Any],
         here: Collection[str] | None = None,
-        between: tuple[str, str] | None = None,
+        own: Own | None = None,
     ) -> None:
         order = list(net.nameToNode)
-        own = [name for name in order if here is None or name in here]
+        local = [name for name in order if here is None or name in here]
+        between = own.between if own else None
         self._interval_ns = spec["interval_ns"]
         self._probes: list[tuple[int, int, Any]] = []
         for name in spec["sockets"]:
-            if name in own:
+            if name in local:
                 with net[name].inside():
                     self._probes.append((frames.SOCKETS, order.index(name), SocketProbe(between)))
         for name in spec["queues"]:
-            if name in own:
+            if name in local:
                 with net[name].inside():
-                    self._probes.append((frames.QUEUES, order.index(name), QueueProbe()))
+                    self._probes.append((frames.QUEUES, order.index(name), _queues(name, own)))
         self._last = []  # the delay lines too: they must not have dropped
-        for name in own:
+        for name in local:
             if name not in spec["queues"]:
                 with net[name].inside():
-                    self._last.append((frames.QUEUES, order.index(name), QueueProbe()))
+                    self._last.append((frames.QUEUES, order.index(name), _queues(name, own)))
         self._machine: Any = None
         if spec["machine"]:
             from lab.probes.machine import MachineProbe  # noqa: PLC0415 (never in virtual time)
 
             self._machine = MachineProbe()
-            self._probes.append((frames.MACHINE, order.index(own[0]), self._machine))
+            self._probes.append((frames.MACHINE, order.index(local[0]), self._machine))
         self._frames: list[bytes] = []
         self._origin_ns = 0
 

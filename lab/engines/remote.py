@@ -48,7 +48,7 @@ class RemoteEngine(Plain):
         self._asked: dict[tuple[str, str, str], str] = {}
         self._path: MeasuredPath | None = None
         self._opening, self._turn = threading.Lock(), threading.Lock()
-        self._stopped = False
+        self._stopped = self._lost = False
         self._first_port = 0
 
     # the hosts
@@ -122,6 +122,12 @@ class RemoteEngine(Plain):
                     )
         emulator = self._inventory.emulator
         if self._inventory.mode == "shaped" and emulator is not None:
+            found_bytes = self._measured().mtu_bytes
+            if found_bytes != point.mtu_bytes:
+                return (
+                    f"mtu={point.mtu_bytes} is not the path's, which is {found_bytes} bytes; take"
+                    f" mtu={found_bytes}, or set the interfaces on the way"
+                )
             for kind in steps.needs(self.agent_spec(point)):
                 words = self._lacks(emulator.name, "qdiscs", kind)
                 if words:
@@ -147,19 +153,34 @@ class RemoteEngine(Plain):
     def settings(self, stored: Mapping[str, Any] | None) -> dict[str, list[str]]:
         """See `lab.engines.base.Engine.settings`: what the path is, measured once a run folder.
 
-        Links as they are fix rate, RTT and MTU; shaped ones the MTU.
+        Links as they are fix rate, RTT and MTU, and what the ends' interfaces do for the CPU, which
+        sizes windows. Shaped ones fix nothing, so that a dry run knows every word of theirs.
         """
         same = stored is not None and stored.get("inventory") == _told(self._inventory)
         if same and stored is not None and stored.get("path"):
             self._path = MeasuredPath.of(stored["path"])
-        path = self._measured()
-        found = {"mtu": [str(path.mtu_bytes)]}
-        if self._inventory.mode == "as-is":
-            found |= {
-                "rate": [_canonical("rate", units.format_rate(_significant(path.rate_bps)))],
-                "rtt": [_canonical("rtt", units.format_time(round(path.base_rtt_s, 6)))],
-            }
-        return found
+        path, offloads = self._measured(), self._offloads()
+        if path.rate_bps is None:
+            if offloads:
+                self._remarks += (
+                    "the hosts join packets on their interfaces (offloads): --set offloads=on has that"
+                    " predicted, and queues made for it; ethtool -K switches it off",
+                )
+            return {}
+        return {
+            "rate": [_canonical("rate", units.format_rate(_significant(path.rate_bps)))],
+            "rtt": [_canonical("rtt", units.format_time(round(path.base_rtt_s, 6)))],
+            "mtu": [str(path.mtu_bytes)],
+            "offloads": ["on" if offloads else "off"],
+        }
+
+    def _offloads(self) -> bool:
+        """Return whether an end hands over or takes several packets as one."""
+        every = [
+            self._facts[entry.name]["interfaces"][entry.interfaces[0]]["offloads"]
+            for entry in (self._inventory.sender, self._inventory.receiver)
+        ]
+        return any(every)
 
     def _measured(self) -> MeasuredPath:
         """Return the path as it was measured before anything was changed."""
@@ -167,7 +188,7 @@ class RemoteEngine(Plain):
         if self._path is None:
             sender = self._inventory.sender
             interface = self._facts[sender.name]["interfaces"][sender.interfaces[0]]
-            self._path = measure.measure(points.ends(hosts), interface["mtu_bytes"])
+            self._path = points.measured_path(hosts, interface["mtu_bytes"])
             self._remarks += tuple(measure.remarks(self._path))
         return self._path
 
@@ -224,6 +245,7 @@ class RemoteEngine(Plain):
         try:
             self._connected().each(lambda host: host.call("clock", points.CALL_S / 4))
         except LabError as lost:
+            self._lost = True
             raise PreconditionError(f"{failed}\nrun it again when all hosts answer: {lost}") from failed
 
     def stop(self) -> None:
@@ -236,7 +258,7 @@ class RemoteEngine(Plain):
             hosts, self._hosts = self._hosts, None
         if hosts is not None:
             hosts.__exit__()
-            if hosts.left:
+            if hosts.left and not self._lost:  # else it was said, and why
                 raise EngineError("\n".join(hosts.left))
 
 
