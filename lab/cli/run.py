@@ -27,18 +27,22 @@ from lab.store import MANIFEST, RunFolder
 DEFAULT_RESULTS = Path("results")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the command's words."""
+def add_study(parser: argparse.ArgumentParser, value: str, meaning: str) -> None:
+    """Add the words that say of what scenario, with what knobs; value and meaning: of what --set takes."""
     parser.add_argument(
         "scenario", type=Path, metavar="SCENARIO", help="a scenario script, such as scenarios/path.py"
     )
     parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="NAME=V[,V...]",
-        help="set a knob, or sweep it over several values; preset=NAME takes a preset of the scenario",
+        "--set", dest="settings", action="append", default=[], metavar=f"NAME={value}", help=meaning
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's words."""
+    add_study(
+        parser,
+        "V[,V...]",
+        "set a knob, or sweep it over several values; preset=NAME takes a preset of the scenario",
     )
     parser.add_argument(
         "--engine", default="virtual", help=f"where to run: {', '.join(ENGINES)} (default: virtual)"

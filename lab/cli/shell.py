@@ -18,7 +18,7 @@ from typing import Any
 from lab import layout, spec, sweep, uml
 from lab import scenario as scenario_module
 from lab.cli import terminal
-from lab.cli.run import parse_settings
+from lab.cli.run import add_study, parse_settings
 from lab.combination import Point
 from lab.errors import GuestError, UserError
 from lab.kernels import HOST, KernelRecord, find_kernel
@@ -40,17 +40,7 @@ _DRAWN_NOT = ("loss", "jitter", "reorder", "duplicate", "mtu", "offloads", "rate
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's words."""
-    parser.add_argument(
-        "scenario", type=Path, metavar="SCENARIO", help="a scenario script, such as scenarios/path.py"
-    )
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        metavar="NAME=V",
-        help="set a knob; of several points the first is taken",
-    )
+    add_study(parser, "V", "set a knob; of several points the first is taken")
     parser.add_argument("--kernel", metavar="K", help="the same as --set kernel=K")
     parser.add_argument(
         "--files",

@@ -172,6 +172,7 @@ class RemoteEngine(Plain):
             "rtt": [_canonical("rtt", units.format_time(round(path.base_rtt_s, 6)))],
             "mtu": [str(path.mtu_bytes)],
             "offloads": ["on" if offloads else "off"],
+            "queue": ["auto"],  # whatever a scenario says: it is what it is, and nobody knows it
         }
 
     def _offloads(self) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from plotly.offline import get_plotlyjs
 
 from lab import __version__
 from lab.errors import StoreError
-from lab.report import embed, panels, series, stack, style
+from lab.report import embed, panels, series, stack, style, whole
 from lab.report.axes import MIB
 from lab.report.panels import Line, Panel
 from lab.report.series import Floats, FlowSeries, PointSeries
@@ -97,15 +96,7 @@ class Drawn:
 
 def write(text: str, final: Path) -> None:
     """Write a page, all of it or none. Raises StoreError."""
-    aside = final.with_name(f".{final.name}.{os.getpid()}")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(final)
-    except OSError as refused:
-        aside.unlink(missing_ok=True)
-        raise StoreError(
-            f"{final}: cannot be written ({refused.strerror}); name another file for --html"
-        ) from refused
+    whole.write(final, text, "name another file for --html")
 
 
 def render(text: Text, pairs: Sequence[Pair]) -> str:

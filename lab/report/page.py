@@ -8,7 +8,6 @@ text to the template, never HTML.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,7 @@ from typing import Any
 import jinja2
 from plotly.offline import get_plotlyjs
 
-from lab.errors import StoreError
-from lab.report import competition, embed, figures, limits, network, pictures, rfc6349, stored, tables
+from lab.report import competition, embed, figures, limits, network, pictures, rfc6349, stored, tables, whole
 from lab.report.points import PointPart, parts
 from lab.report.stored import DONE, FAILED, MISSING, Stored
 from lab.store import REPORT, RunFolder
@@ -26,17 +24,8 @@ from lab.store import REPORT, RunFolder
 def write(folder: RunFolder) -> Path:
     """Write RUN/report.html, all of it or none, and return its path. Raises StoreError."""
     run = stored.read(folder)
-    text = render(run)
     final = folder.path / REPORT
-    aside = folder.path / f".{REPORT}.{os.getpid()}"
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(final)
-    except OSError as refused:
-        aside.unlink(missing_ok=True)
-        raise StoreError(
-            f"{final}: cannot be written ({refused.strerror}); make room or give the folder back its rights"
-        ) from refused
+    whole.write(final, render(run), "make room or give the folder back its rights")
     return final
 
 

@@ -116,7 +116,7 @@ def three(lab_hosts: Callable[..., Lab], tmp_path_factory: pytest.TempPathFactor
 
 class TestLinksAsTheyAre:
     def test_are_measured_before_anything(self, two: Bench) -> None:
-        assert set(two.fixed) == {"rate", "rtt", "mtu", "offloads"}
+        assert set(two.fixed) == {"rate", "rtt", "mtu", "offloads", "queue"}
         assert two.fixed["mtu"] == ["1500"]
         point = two.point()
         assert point.rate_bps == pytest.approx(RATE_BPS, rel=0.02)
@@ -348,6 +348,17 @@ class TestCommand:
         assert "2 of 2 points done (0 ran now)" in capsys.readouterr().out
         assert RunFolder(out).manifest()["engine_record"]["path"] == first["engine_record"]["path"]
         assert first["kernels"]["host"]["release"] == os.uname().release
+
+    def test_a_study_of_buffers_runs_on_the_path_that_is_there(self, pair: Lab, tmp_path: Path) -> None:
+        """The scenario's own rate, RTT and queue give way to the path's; its buffers stay."""
+        words = spoken(pair, "--set", "cc=cubic", "--out", str(tmp_path / "run"))
+        words[1] = str(ROOT / "scenarios" / "socket_buffers.py")
+        wanlab(*words)
+        rows = RunFolder(tmp_path / "run").rows("points", list(RunFolder(tmp_path / "run").statuses()))
+        assert {row["status"] for row in rows} == {"done"}
+        assert {row["queue"] for row in rows} == {"auto"}
+        assert {row["rmem"] for row in rows} >= {"default", "25MiB", "100MiB"}
+        assert all(row["rate_bps"] == pytest.approx(RATE_BPS, rel=0.02) for row in rows)
 
     def test_dry_run_connects_to_nobody(
         self, pair: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -6,39 +6,24 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
 
-from lab.cli.main import main
 from lab.report import beside, stored, style
 from lab.report.beside import Member, Pair
 from lab.store import RunFolder
 from tests import made_up_run as made_up
 from tests import measured_run as measured
+from tests.said import Said, wanlab_of
 
 KNOBS = {"rate": "50mbit", "rtt": "20ms", "duration": "8s"}
 
 
-class Said(NamedTuple):
-    """What a command left."""
-
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def compare(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
-    def run(*words: object) -> Said:
-        capsys.readouterr()
-        status = main(["compare", *map(str, words)])
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Said(status, printed.out, printed.err)
-
-    return run
+    return wanlab_of(capsys, "compare")
 
 
 def one(path: Path, seeds: tuple[int, ...] = (1,), rows: Any = None, **changes: Any) -> RunFolder:

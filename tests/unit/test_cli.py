@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -26,6 +26,7 @@ from lab.model.predict import predict
 from lab.setting import setting
 from lab.store import RunFolder
 from lab.sweep import Point
+from tests.said import Wanlab, wanlab_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -46,15 +47,6 @@ scenario = Scenario(
 """
 
 
-class Said(NamedTuple):
-    """What a command left."""
-
-    status: int
-    out: str
-    err: str
-
-
-Wanlab = Callable[..., Said]
 MakePoint = Callable[..., Point]
 
 
@@ -65,17 +57,7 @@ def wanlab(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.py").write_text(SCENARIO)
 
-    def run(*words: str) -> Said:
-        capsys.readouterr()
-        try:
-            status = main(words)
-        except SystemExit as left:
-            status = left.code if isinstance(left.code, int) else 1
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Said(status, printed.out, printed.err)
-
-    return run
+    return wanlab_of(capsys)
 
 
 def put_fake_engine(monkeypatch: pytest.MonkeyPatch, kernel: KernelRecord) -> None:

@@ -5,22 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from lab import traces
-from lab.cli.main import main
+from tests.said import Said, wanlab_of
 
 OURS = Path(__file__).resolve().parents[2] / "traces"
-
-
-class Said(NamedTuple):
-    """What a command left."""
-
-    status: int
-    out: str
-    err: str
 
 
 Trace = Callable[..., Said]
@@ -31,14 +22,7 @@ def trace(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytes
     """Return the command, in an empty folder."""
     monkeypatch.chdir(tmp_path)
 
-    def run(*words: str) -> Said:
-        capsys.readouterr()
-        status = main(["trace", *words])
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Said(status, printed.out, printed.err)
-
-    return run
+    return wanlab_of(capsys, "trace")
 
 
 def shown(said: Said) -> dict[str, str]:

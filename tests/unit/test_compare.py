@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,37 +16,19 @@ from hypothesis import strategies as st
 from lab import compare as compare_module
 from lab import matching, provenance
 from lab.cli.compare import read
-from lab.cli.main import main
 from lab.combination import Point
 from lab.errors import UserError
 from lab.store import RunFolder
 from tests import made_up_run as made_up
+from tests.said import Said, Wanlab, wanlab_of
 
 Maker = Callable[..., RunFolder]
 Setting = tuple[Point, Any]
 
 
-class Said(NamedTuple):
-    """What a command left."""
-
-    status: int
-    out: str
-    err: str
-
-
-Wanlab = Callable[..., Said]
-
-
 @pytest.fixture
 def wanlab(capsys: pytest.CaptureFixture[str]) -> Wanlab:
-    def run(*words: object) -> Said:
-        capsys.readouterr()
-        status = main(["compare", *map(str, words)])
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Said(status, printed.out, printed.err)
-
-    return run
+    return wanlab_of(capsys, "compare")
 
 
 def kernel(name: str, **changes: Any) -> dict[str, Any]:

@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from lab import apart, matching
 from lab import compare as compare_module
 from lab.cli.compare import read
-from lab.cli.main import main
 from lab.combination import Point
 from lab.store import RunFolder
 from lab.twin.records import FIXED
 from tests import made_up_run as made_up
 from tests import measured_run as measured
-
-
-class Said(NamedTuple):
-    """What a command left."""
-
-    status: int
-    out: str
-    err: str
-
-
-Wanlab = Callable[..., Said]
+from tests.said import Wanlab, wanlab_of
 
 
 @pytest.fixture
 def wanlab(capsys: pytest.CaptureFixture[str]) -> Wanlab:
-    def run(*words: object) -> Said:
-        capsys.readouterr()
-        status = main(["compare", *map(str, words)])
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Said(status, printed.out, printed.err)
-
-    return run
+    return wanlab_of(capsys, "compare")
 
 
 BEGAN = "2026-01-01T00:00:00+00:00"

@@ -5,40 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
 
 from lab.cli import output
-from lab.cli.main import main
 from lab.store import FILES, RunFolder
 from tests import made_up_run as made_up
-
-
-class Said(NamedTuple):
-    """What a command left."""
-
-    status: int
-    out: str
-    err: str
-
-
-Wanlab = Callable[..., Said]
+from tests.said import Wanlab, wanlab_of
 
 
 @pytest.fixture
 def wanlab(capsys: pytest.CaptureFixture[str]) -> Wanlab:
-    def run(*words: str) -> Said:
-        capsys.readouterr()
-        status = main(words)
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Said(status, printed.out, printed.err)
-
-    return run
+    return wanlab_of(capsys)
 
 
 @pytest.fixture

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from lab import scenario, sweep
 from lab.cli import twin as cli
-from lab.cli.main import main
 from lab.combination import Point
 from lab.knobs import PATH_KNOBS
 from lab.report import stored
@@ -24,31 +22,14 @@ from lab.twin.path import Path as MeasuredPath
 from lab.twin.path import paths
 from lab.twin.records import FIXED, Record
 from tests import measured_run as measured
+from tests.said import Wanlab, wanlab_of
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "twin_of_a_path.py"
 
 
-class Said(NamedTuple):
-    """What a command left."""
-
-    status: int
-    out: str
-    err: str
-
-
-Wanlab = Callable[..., Said]
-
-
 @pytest.fixture
 def wanlab(capsys: pytest.CaptureFixture[str]) -> Wanlab:
-    def run(*words: object) -> Said:
-        capsys.readouterr()
-        status = main(["twin", *map(str, words)])
-        printed = capsys.readouterr()
-        assert "Traceback" not in printed.err
-        return Said(status, printed.out, printed.err)
-
-    return run
+    return wanlab_of(capsys, "twin")
 
 
 def record(of: Point | None = None, checks: Any = None, senders: Any = None, **row: Any) -> Record:

@@ -1,0 +1,19 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lab.errors import StoreError
+
+
+def write(final: Path, text: str, mend: str) -> None:
+    """Write a file, all of it or none. Raises StoreError, which ends with `mend`."""
+    aside = final.with_name(f".{final.name}.{os.getpid()}")
+    try:
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(final)
+    except OSError as refused:
+        aside.unlink(missing_ok=True)
+        raise StoreError(f"{final}: cannot be written ({refused.strerror}); {mend}") from refused
