@@ -33,6 +33,7 @@ from lab.measured import Span
 from lab.model import inputs, rfc6349, windows
 from lab.model.path import bdp_bytes, packet_bytes, payload_share
 from lab.model.predict import predict
+from lab.qdisc import GSO_MAX_BYTES
 from lab.setting import setting, unpredicted
 from lab.steady import steady_from_s
 
@@ -136,7 +137,7 @@ def run(
 def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str, list[Row]]:
     """Return the tables of a point that ran. Raises MeasurementError."""
     outcome = result.outcome
-    path = pathcheck.judge_all(point, outcome["path"])
+    path = _path(point, outcome)
     recorded = records.decode(result.frames, outcome, bottlenecks=traffic.bottlenecks(point))
     _check_delay_lines(point, recorded.queues)
     steps = varying.rate_steps(point)
@@ -201,6 +202,21 @@ def tables(point: Point, kernel: KernelRecord, result: EngineResult) -> dict[str
     return found
 
 
+def _path(point: Point, outcome: Mapping[str, Any]) -> pathcheck.MeasuredPath:
+    """Return the path as measured: one that was built, judged; one that was there before, as it is.
+
+    Raises MeasurementError.
+    """
+    if outcome.get("links") != AS_IS:
+        return pathcheck.judge_all(point, outcome["path"])
+    measured = outcome["measured"]
+    base_rtt_s = measured["base_rtt_s"]
+    return pathcheck.MeasuredPath(point.rtt_s if base_rtt_s is None else base_rtt_s, measured["rate_bps"])
+
+
+AS_IS = "as-is"
+"""Links that nobody built for this: see `lab.remote.inventory`."""
+
 _ARRIVALS_SLACK = 1.02
 """What flows bring through a path that was measured may be so much less than its trains told."""
 
@@ -208,11 +224,15 @@ _ARRIVALS_SLACK = 1.02
 def _by_arrivals(point: Point, whole: metrics.Delivery) -> list[Row]:
     """Return what a bottleneck nobody can read has sent, as rows of its queue: by what came out behind it."""
     on_wire = _ARRIVALS_SLACK / payload_share(point.mtu_bytes)
+    step_s = min(_ARRIVED_AT_ONCE * GSO_MAX_BYTES * 8 / point.rate_bps, point.duration_s / 10)
+    grid = np.arange(whole.t_s[0], whole.t_s[-1] + step_s, step_s) if len(whole.t_s) else whole.t_s
     return [
-        {"interface": "", "t_s": t_s, "bytes": delivered * on_wire, "drops": 0}
-        for t_s, delivered in zip(whole.t_s.tolist(), whole.delivered.tolist(), strict=True)
+        {"interface": "", "t_s": t_s, "bytes": whole.at(t_s) * on_wire, "drops": 0} for t_s in grid.tolist()
     ]
 
+
+_ARRIVED_AT_ONCE = 50
+"""Of the largest that arrive as one, between two readings: so that one more or less tells little."""
 
 _LOSSY = ("loss", "loss_change", "jitter", "reorder", "rtt_change")
 """Knobs at whose defaults a network neither loses packets outside of its queues nor reorders them."""

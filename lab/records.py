@@ -13,7 +13,7 @@ from lab.errors import MeasurementError
 
 Row = dict[str, Any]
 
-_KINDS_WITHOUT_PACKETS = ("htb", "noqueue", "clsact")
+_KINDS_WITHOUT_PACKETS = ("htb", "noqueue", "clsact", "ingress")
 
 
 class Records(NamedTuple):

@@ -19,15 +19,16 @@ _COUNT = re.compile(rb"^(\d+) packets? (captured|dropped by kernel)", re.MULTILI
 
 
 class Captures:
-    """captures: `node`, `interface`, `snap_bytes` of each; files INTERFACE.pcap appear in `out`."""
+    """captures: `node`, `interface`, `snap_bytes` of each; files INTERFACE.pcap appear in `out`.
+
+    filter: words of pcap-filter(7) that say which packets; none for all.
+    """
 
     def __init__(self, net: Any, captures: list[dict[str, Any]], out: Path) -> None:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         for one in captures:
             with net[one["node"]].inside():
-                self._running[one["interface"]] = _start(
-                    one["interface"], one["snap_bytes"], out / f"{one['interface']}.pcap"
-                )
+                self._running[one["interface"]] = _start(one, out / f"{one['interface']}.pcap")
 
     def end(self) -> list[dict[str, Any]]:
         """Stop; return `interface`, `packets` and `dropped` (that tcpdump was too slow for) of each."""
@@ -51,19 +52,13 @@ class Captures:
         return found
 
 
-def _start(interface: str, snap_bytes: int, file: Path) -> subprocess.Popen[bytes]:
+def _start(one: dict[str, Any], file: Path) -> subprocess.Popen[bytes]:
     """Start tcpdump in the namespace the thread is in, and wait until it listens."""
+    argv = ["tcpdump", "--interface", one["interface"], "--snapshot-length", str(one["snap_bytes"])]
+    argv += ["--buffer-size", str(RING_KIB), "-n", "--time-stamp-precision", "nano", "-w", str(file)]
+    argv += ["--relinquish-privileges", "root"]  # else it becomes one who may not write here
     tool = subprocess.Popen(
-        [
-            *("tcpdump", "--interface", interface, "--snapshot-length", str(snap_bytes)),
-            *("--buffer-size", str(RING_KIB), "-n", "--time-stamp-precision", "nano"),
-            *(
-                "--relinquish-privileges",
-                "root",
-                "-w",
-                str(file),
-            ),  # else it becomes one who may not write here
-        ],
+        [*argv, *one.get("filter", ())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -75,4 +70,5 @@ def _start(interface: str, snap_bytes: int, file: Path) -> subprocess.Popen[byte
         if b"listening on" in line:
             return tool
     tool.wait()
-    raise RuntimeError(f"tcpdump on {interface} did not start: {said.decode(errors='replace').strip()}")
+    words = said.decode(errors="replace").strip()
+    raise RuntimeError(f"tcpdump on {one['interface']} did not start: {words}")

@@ -209,8 +209,8 @@ def _fixed(
     both = sorted(set(fixed) & set(settings))
     if both:
         raise UserError(
-            f"--set {both[0]}={','.join(settings[both[0]])}: the path's own {both[0]} is"
-            f" {', '.join(fixed[both[0]])}; leave it out, or have the links shaped"
+            f"--set {both[0]}={','.join(settings[both[0]])}: it is {', '.join(fixed[both[0]])} on the path as"
+            " it is; leave it out, or have the links shaped"
         )
     return fixed
 

@@ -375,7 +375,7 @@ class TestCommand:
         self, pair: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert wanlab(*spoken(pair, "--set", "rate=1gbit", "--out", str(tmp_path / "run"))) == 2
-        assert "the path's own rate is" in capsys.readouterr().err
+        assert "on the path as it is" in capsys.readouterr().err
 
     def test_missing_iperf3_is_named(
         self, pair: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
