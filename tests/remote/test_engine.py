@@ -132,6 +132,8 @@ class TestLinksAsTheyAre:
         assert row["goodput_bps"] == pytest.approx(RATE_BPS * 1448 / 1514, rel=0.03)
         assert row["goodput_bps"] == pytest.approx(row["predicted_goodput_bps"], rel=0.03)
         assert row["transfer_time_ratio"] == pytest.approx(1, abs=0.05)
+        assert row["limit_measured"] == "link", "though nobody here can read its queue"
+        assert row["measured_rate_bps"] == pytest.approx(RATE_BPS, rel=0.02)
         assert {sample["end"] for sample in tables["samples"]} == {"sender", "receiver"}
         assert outcome["measured"]["rate_bps"] == pytest.approx(RATE_BPS, rel=0.02)
         assert len(outcome["measured"]["rates_bps"]) == 5
