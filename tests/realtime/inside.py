@@ -1,7 +1,7 @@
 """Any command as root, in a kernel of the lab's own on the real clock, for tests that need root or netem.
 
-The host's disk is read only inside; /run, /tmp and /dev/shm are memory; one
-folder of the host is writable, as /run/out. Run as a script it is the first
+The host's disk is read only inside; /run, /dev/shm and, unless the checkout is
+below it, /tmp are memory; one folder of the host is writable, as /run/out. Run as a script it is the first
 process of that kernel.
 """
 
@@ -85,14 +85,15 @@ def main() -> None:
     told = json.loads(Path(sys.argv[1]).read_text())
     try:
         guest.prepare(str(Path(sys.argv[2]).resolve()))
-        for folder in ("/tmp", "/dev/shm"):
-            Path(folder).mkdir(exist_ok=True)
+        Path("/dev/shm").mkdir(exist_ok=True)
+        hidden = ("/dev/shm",) if ROOT.is_relative_to("/tmp") else ("/dev/shm", "/tmp")
+        for folder in hidden:  # not the checkout itself, where that is below /tmp
             guest.mount("tmpfs", folder, "tmpfs")
         os.environ.update(
             PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             LC_ALL="C.UTF-8",
             HOME="/run",
-            TMPDIR="/tmp",
+            TMPDIR="/dev/shm",
             **told["env"],
         )
         subprocess.run(["ip", "link", "set", "dev", "lo", "up"], check=True)
