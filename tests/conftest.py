@@ -25,6 +25,13 @@ MakeKernel = Callable[..., KernelRecord]
 
 
 @pytest.fixture(scope="session")
+def as_root() -> None:
+    """Skip what needs root where there is none; under CI that is a failure."""
+    if os.geteuid() != 0:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)("it makes network namespaces: run it as root")
+
+
+@pytest.fixture(scope="session")
 def make_point() -> MakePoint:
     """Return a maker of points: every knob at its default but for those given, in any spelling."""
 

@@ -23,13 +23,7 @@ SCENARIO = str(ROOT / "scenarios" / "path.py")
 PLAIN = {"rate": "20mbit", "rtt": "0s", "queue": "100kB", "duration": "2s"}
 RMEM_MAX = Path("/proc/sys/net/core/rmem_max")
 
-pytestmark = pytest.mark.realtime
-
-
-@pytest.fixture(autouse=True, scope="module")
-def root() -> None:
-    if os.geteuid() != 0:
-        pytest.fail("these tests make network namespaces; run them as root")
+pytestmark = [pytest.mark.realtime, pytest.mark.usefixtures("as_root")]
 
 
 def wanlab(*words: str) -> subprocess.CompletedProcess[str]:

@@ -12,11 +12,12 @@ LabHosts = Callable[..., Lab]
 
 
 @pytest.fixture(scope="session")
-def lab_hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
+def lab_hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHosts]:
     """Return a maker of labs: `lab_hosts(2)` sender and receiver, `lab_hosts(3)` an emulator between them.
 
     See `tests.namespace_hosts.Lab`. All labs are closed at the end of the session.
     """
+    request.getfixturevalue("as_root")
     labs: list[Lab] = []
 
     def make(count: int, **how: object) -> Lab:
