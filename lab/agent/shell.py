@@ -29,7 +29,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
+_ROOT = Path(__file__).resolve().parents[2]  # now: once /proc is mounted, this file has another name
+sys.path[:0] = [str(_ROOT)]
 
 from lab import clock  # noqa: E402
 from lab.agent import guest  # noqa: E402
@@ -49,7 +50,7 @@ def prepare(spec: dict[str, Any], out: str) -> None:
     """Mount what user space needs, and over its own path the folder that is the user's."""
     guest.prepare(out)
     shared = ["/dev/shm"]
-    if Path("/tmp") not in Path(__file__).resolve().parents:
+    if not _ROOT.is_relative_to("/tmp"):
         shared.append("/tmp")
     for folder in shared:
         Path(folder).mkdir(exist_ok=True)
