@@ -108,11 +108,15 @@ def _apart(found: Compared, pairs: Sequence[Comparison], column: str, word: str)
     if not away[most]:
         return f"{word} is the same"
     if len(away) == 1:
-        return f"{word} is {middle:.2g} % apart"
+        return f"{word} is {_digits(middle)} % apart"
     return (
-        f"{word} is {middle:.2g} % apart in the median and {away[most]:.2g} % at most"
+        f"{word} is {_digits(middle)} % apart in the median and {_digits(away[most])} % at most"
         f" ({found.label(pairs[most].other)})"
     )
+
+
+def _digits(percent: float) -> str:
+    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
 
 
 def _percent(

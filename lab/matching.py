@@ -93,7 +93,7 @@ def may_differ(base: Side, side: Side) -> tuple[str, ...]:
     """
     if twin(base, side) is not None:
         return (*ACROSS, *(name for name in FIXED if name not in ACROSS))
-    if base.engine == side.engine or REMOTE not in (base.engine, side.engine):
+    if REMOTE not in (base.engine, side.engine):
         return ACROSS
     alone = [
         name

@@ -113,6 +113,8 @@ def _bottleneck(point: Point, queues: Sequence[Row], span: Span) -> Row:
         could = offered(span.end_s) - offered(span.begin_s)
         used.append(measures.utilisation_of(carried, could) or 0.0)
         inside = [one for one in rows if span.begin_s <= one["t_s"] <= span.end_s]
+        if not inside:  # a load that was over between two samples
+            continue
         waits.append(
             measures.queue_delays_s(
                 _column(inside, "t_s"),

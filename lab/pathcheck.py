@@ -25,6 +25,8 @@ REAL_RATE_TOLERANCE = 0.1
 REAL_TRAIN_S, _LEAST_REAL_TRAIN_S = 0.02, 0.01
 """How long a train lasts there where the queue has room for it, and at least: a process may hold a CPU
 for some milliseconds, and what waits meanwhile arrives at once."""
+_SHAPED_TOLERANCE = 0.25
+"""Of an emulator's rate, told by trains that its queue may make short."""
 _DOUBT = (
     ", though it is set up as asked: this machine is too slow for it, or busy otherwise; run it alone,"
     " at a lower rate, or with --engine virtual"
@@ -128,6 +130,31 @@ def judge(
             f"the path carries {rate_bps:.6g} bit/s where {wanted_bps:.6g} bit/s was asked for{doubt}"
         )
     return MeasuredPath(rtt_s, rate_bps)
+
+
+def judge_shaped(
+    point: Point, rate_bps: float | None, train: Sequence[Sequence[int]] | None, train_sent_ns: int
+) -> float | None:
+    """Return the rate that trains told of links on an emulator; train: one of them.
+
+    Raises MeasurementError where it is not the one asked for.
+    """
+    disturbed = any(
+        point.knobs[name] not in ("0%", "0s") for name in ("jitter", "reorder", "duplicate", "loss")
+    )
+    if rate_bps is None or not train or disturbed or point.queue["kind"] in (*queues.AQM, "policer"):
+        return rate_bps
+    packet_bits = (point.mtu_bytes + ETHERNET_HEADER_BYTES) * 8
+    handed_over_bps = len(train) * packet_bits / max(train_sent_ns, 1) * 1e9
+    if handed_over_bps < _LEAST_FASTER * point.rate_bps:
+        return rate_bps  # the sender was hardly faster, and may have measured itself
+    if abs(rate_bps / point.rate_bps - 1) > _SHAPED_TOLERANCE:
+        raise MeasurementError(
+            f"the path carries {rate_bps:.6g} bit/s where {point.rate_bps:.6g} bit/s was asked for; the"
+            " emulator's interfaces in the inventory are the one toward the sender, then the one toward the"
+            " receiver"
+        )
+    return rate_bps
 
 
 def _train_rate_bps(point: Point, train: Sequence[Sequence[int]], train_sent_ns: int) -> float | None:

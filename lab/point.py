@@ -207,9 +207,14 @@ def _path(point: Point, outcome: Mapping[str, Any]) -> pathcheck.MeasuredPath:
 
     Raises MeasurementError.
     """
-    if outcome.get("links") != AS_IS:
+    if outcome.get("links") is None:
         return pathcheck.judge_all(point, outcome["path"])
     measured = outcome["measured"]
+    if outcome["links"] != AS_IS:
+        built = pathcheck.judge_all(point, outcome["path"])
+        (check,) = outcome["path"]
+        rate_bps = pathcheck.judge_shaped(point, measured["rate_bps"], check["train"], check["train_sent_ns"])
+        return pathcheck.MeasuredPath(built.rtt_s, rate_bps)
     base_rtt_s = measured["base_rtt_s"]
     return pathcheck.MeasuredPath(point.rtt_s if base_rtt_s is None else base_rtt_s, measured["rate_bps"])
 

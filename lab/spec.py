@@ -27,6 +27,8 @@ PINGS, PINGS_ON_REAL_CLOCK = 3, 20
 """Of an idle path: where the clock is real they have a distribution."""
 TRAINS_ON_REAL_CLOCK = 5
 """Of a path: one may meet a process that holds a CPU for as long as it takes, hardly three of five."""
+_LONG_TRAIN_S = 0.5
+"""A train that takes so long meets no single process that holds a CPU: one will do."""
 _CONTROL = "net.ipv4.tcp_congestion_control"
 _SETTLE_S = 30.0
 _MOST_MEMORY_PAGES = 2**31 - 1
@@ -187,6 +189,7 @@ def path_checks(point: Point, world: World) -> list[dict[str, Any]]:
     jitter_s = float(PATH_KNOBS["jitter"].value(point.knobs["jitter"]))
     packet_s = (point.mtu_bytes + 14) * 8 / point.rate_bps
     policed = point.queue["kind"] == "policer"  # its bucket is empty after the first
+    slow = packet_s * pathcheck.train_packets(point) > _LONG_TRAIN_S
     found: list[dict[str, Any]] = []
     seen: set[str] = set()
     for pair in layout.plan(point).pairs:
@@ -200,7 +203,7 @@ def path_checks(point: Point, world: World) -> list[dict[str, Any]]:
                 "timeout_s": 1 + 2 * pair.rtt_s + 8 * jitter_s + 8 * packet_s,
                 "mtu_bytes": point.mtu_bytes,
                 "pings": PINGS_ON_REAL_CLOCK if world.real_clock else PINGS,
-                "trains": 1 if policed or not world.real_clock else TRAINS_ON_REAL_CLOCK,
+                "trains": 1 if policed or slow or not world.real_clock else TRAINS_ON_REAL_CLOCK,
                 "train_packets": pathcheck.train_packets(point) if fresh else 0,
             }
         )

@@ -1,8 +1,8 @@
 """The first process of a virtual kernel: mounts, limits, and the power switch.
 
-Nothing here runs on a user's host. The host's file system is the root, read
-only; what must be written goes to memory in /run, and the results go to one
-folder of the host that is mounted on /run/out.
+Nothing here runs on a user's host but `mount`, in a namespace of its own. The
+host's file system is the root, read only; what must be written goes to memory in
+/run, and the results go to one folder of the host that is mounted on /run/out.
 """
 
 from __future__ import annotations

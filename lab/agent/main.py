@@ -25,6 +25,9 @@ from lab import clock  # noqa: E402
 
 _SECOND_NS = 10**9
 
+PRIVATE = "/dev/shm"
+"""Where an agent in namespaces of its own has its temporary files."""
+
 
 def load_topology(file: str, name: str) -> Any:
     """Return the Topo class of a topology file that Mininet knows as `name`."""
@@ -125,6 +128,12 @@ def main() -> int:
         guest.power_off_at(
             spec["virtual_limit_ns"], f"no end after {spec['virtual_limit_ns'] / 1e9:g} virtual seconds"
         )
+    elif os.getpid() == 1:
+        from lab.agent import guest  # noqa: PLC0415
+
+        # Of our own mount namespace: other users may read here, and it goes with us.
+        guest.mount("tmpfs", PRIVATE, "tmpfs")
+        os.environ["TMPDIR"] = PRIVATE
     status = 0
     try:
         run_point(spec, out)

@@ -162,7 +162,11 @@ def run(arguments: argparse.Namespace) -> int:
         points = sweep.points(scenario, settings, engine=arguments.engine, seeds=range(seed, seed + repeat))
         captures.check(points, terms.captured)
         if arguments.dry_run:
-            print("\n".join(engine.dry_run(points)))
+            lines = list(engine.dry_run(points))
+            if arguments.format == "json":
+                output.print_json({"dry_run": lines})
+            else:
+                print("\n".join(lines))
             return 0
         kernels = {
             kernel: engine.kernel(kernel) for kernel in dict.fromkeys(p.knobs["kernel"] for p in points)

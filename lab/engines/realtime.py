@@ -109,6 +109,8 @@ class RealtimeEngine(Plain):
         yield "This machine: network namespaces, links and qdiscs are made inside the agent and end with it."
         if not needed:
             yield "This machine: no value outside of them is changed."
+        if needed and not self._allowed:
+            yield "Refused without --allow-host-sysctls:"
         for name, value in needed.items():
             yield f"This machine: {name} = {value} (now {_read(name)}) while a point runs, then put back."
 
@@ -236,4 +238,4 @@ def _start(folder: Path) -> subprocess.Popen[bytes]:
         *(uml.PYTHON, "-I", "-S", "-X", "utf8"),
         *(str(folder / name) for name in ("agent", "spec.json", "out")),
     ]
-    return command.spawn(argv, stdout=folder / "console.txt", cwd=folder, env={"TMPDIR": str(folder)})
+    return command.spawn(argv, stdout=folder / "console.txt", cwd=folder)

@@ -95,7 +95,8 @@ def judge(
             _free(inventory, known),
             _rights(entry, known),
             _means(wanted, known),
-            _devices(entry, known),
+            # what another run has built there is no reason to remove anything
+            () if known["held"] else _devices(entry, known),
         ):
             refusals += [where + sentence for sentence in found]
         remarks += [where + sentence for sentence in _cautions(entry, wanted, known)]

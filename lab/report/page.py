@@ -73,6 +73,7 @@ def render(run: Stored) -> str:
             embedded={part.id for part in chosen},
             left_out=left_out,
             real=rfc6349.section(run),
+            built=not rfc6349.as_is(run),
             table=tables.points(run),
             same=", ".join(f"{name}={text}" for name, text in run.same.items()),
             kernels=tables.kernels(run),

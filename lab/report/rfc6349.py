@@ -49,6 +49,12 @@ def section(stored: Stored) -> Section | None:
     )
 
 
+def as_is(stored: Stored) -> bool:
+    """Return whether the links of a run were there before: then there is no network of ours to draw."""
+    inventory = (stored.manifest.get("engine_record") or {}).get("inventory") or {}
+    return inventory.get("links") == "as-is"
+
+
 def _path(told: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return what was measured of the path, in words; nothing where it was built and not measured."""
     found = []

@@ -53,6 +53,7 @@ class Http:
         self._lock = threading.Lock()
         self._flows: list[dict[str, Any]] = []
         self._ended = False
+        self._refusals: list[str] = []
         self._folder = tempfile.TemporaryDirectory(prefix="wanlab-nginx-")
 
     def prepare(self) -> None:
@@ -133,8 +134,16 @@ class Http:
         assert self._server is not None
         self._server.terminate()
         self._server.communicate()
+        log = Path(self._folder.name, "error.log")
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        self._refusals = [line for line in lines if "open()" in line and "failed" in line]
         self._folder.cleanup()
 
     def outcome(self) -> dict[str, Any]:
-        """Flows with their ports and the instant their file was through, ns."""
+        """Flows with their ports and the instant their file was through, ns.
+
+        Raises RuntimeError where nginx could not read the file: what came then was not it.
+        """
+        if self._refusals:
+            raise RuntimeError(f"nginx: {self._refusals[0]}")
         return {"client": "receiver", "flows": self._flows}

@@ -136,6 +136,14 @@ def test_congestion_control_that_is_not_there_names_those_that_are(tmp_path: Pat
     assert "reno" in done.stderr
 
 
+def test_nginx_serves_where_other_users_may_not_look(tmp_path: Path) -> None:
+    """Its worker is another user, and a run's folder is its owner's alone."""
+    done = run(tmp_path / "run", "--allow-host-sysctls", workload="http", cc="cubic")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = rows(tmp_path / "run")
+    assert row["goodput_bps"] == pytest.approx(19.1e6, rel=0.03)
+
+
 class TestValuesOfTheHost:
     KNOBS: ClassVar = {"rmem_max": "1MiB", "rcvbuf": "400kB"}
 

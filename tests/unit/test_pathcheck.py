@@ -177,3 +177,26 @@ class TestTrain:
     def test_outlasts_the_burst(self, make_point: MakePoint, rate: str) -> None:
         point = make_point(rate=rate, rtt="200ms")
         assert pathcheck.train_packets(point) > 2 * pathcheck.burst_packets(point)
+
+
+class TestShapedOnAnEmulator:
+    def test_rate_as_asked_passes(self, make_point: MakePoint) -> None:
+        point = make_point(rate="50mbit")
+        assert pathcheck.judge_shaped(point, 49e6, train(point), 1) == 49e6
+        assert pathcheck.judge_shaped(point, None, None, 0) is None
+
+    def test_rate_of_the_way_back_says_what_is_probably_wrong(self, make_point: MakePoint) -> None:
+        point = make_point(rate="50mbit")
+        with pytest.raises(MeasurementError, match="the one toward the sender, then the one toward"):
+            pathcheck.judge_shaped(point, 10e6, train(point), 1)
+
+    def test_sender_that_measured_itself_tells_nothing(self, make_point: MakePoint) -> None:
+        point = make_point(rate="50mbit")
+        arrivals = train(point)
+        slow_ns = round(len(arrivals) * 1514 * 8 / 60e6 * 1e9)
+        assert pathcheck.judge_shaped(point, 10e6, arrivals, slow_ns) == 10e6
+
+    def test_losses_and_aqms_tell_nothing_either(self, make_point: MakePoint) -> None:
+        for knobs in ({"loss": "1%"}, {"jitter": "1ms"}, {"qdisc": "codel"}, {"qdisc": "policer"}):
+            point = make_point(rate="50mbit", **knobs)
+            assert pathcheck.judge_shaped(point, 10e6, train(point), 1) == 10e6
