@@ -25,8 +25,8 @@ from lab import clock  # noqa: E402
 
 _SECOND_NS = 10**9
 
-PRIVATE = "/dev/shm"
-"""Where an agent in namespaces of its own has its temporary files."""
+PRIVATE = ("/dev/shm", "/mnt", "/media")
+"""Where an agent in namespaces of its own may have its temporary files: folders of every Linux."""
 
 
 def load_topology(file: str, name: str) -> Any:
@@ -115,6 +115,12 @@ def run_point(spec: dict[str, Any], out: Path) -> None:
     (out / "outcome.json").write_text(json.dumps(outcome, sort_keys=True))
 
 
+def _hides(folder: str, out: Path) -> bool:
+    """Return whether something that we need would be hidden by a mount on a folder, or there is none."""
+    needed = (out, Path(__file__).resolve(), Path(sys.prefix))
+    return not Path(folder).is_dir() or any(folder in map(str, path.parents) for path in needed)
+
+
 def main() -> int:
     """Run the point; whatever goes wrong is written down, never lost."""
     os.environ.update(PATH="/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL="C.UTF-8")
@@ -132,8 +138,9 @@ def main() -> int:
         from lab.agent import guest  # noqa: PLC0415
 
         # Of our own mount namespace: other users may read here, and it goes with us.
-        guest.mount("tmpfs", PRIVATE, "tmpfs")
-        os.environ["TMPDIR"] = PRIVATE
+        private = next(folder for folder in PRIVATE if not _hides(folder, out))
+        guest.mount("tmpfs", private, "tmpfs")
+        os.environ["TMPDIR"] = private
     status = 0
     try:
         run_point(spec, out)

