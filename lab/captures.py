@@ -14,7 +14,8 @@ from typing import Any
 
 from lab import layout
 from lab.combination import Point
-from lab.errors import UserError
+from lab.doctor import AGENT_PATH
+from lab.errors import PreconditionError, UserError
 
 DEFAULT_SNAP_BYTES = 128
 """Ethernet, IPv4 and TCP with all their options: 14 + 60 + 60 bytes at most, in practice under 100."""
@@ -50,6 +51,14 @@ def check(points: Sequence[Point], names: Sequence[str]) -> None:
                     f"--capture {name!r}: topology={point.knobs['topology']} has no such interface; it has"
                     f" {', '.join(there)}"
                 )
+
+
+def require_tool() -> None:
+    """Raise PreconditionError where what takes captures on this machine is not there."""
+    if shutil.which("tcpdump", path=AGENT_PATH) is None:
+        raise PreconditionError(
+            f"--capture: tcpdump is not in {AGENT_PATH}; `apt-get install tcpdump` brings it"
+        )
 
 
 def told(point: Point, names: Sequence[str], snap_bytes: int) -> list[dict[str, Any]]:

@@ -39,7 +39,6 @@ class Health:
     """What the machine did during a load. Shares are of the time of the CPU with the largest.
 
     dropped: packets that the kernel threw away because its backlog was full.
-    squeezed: times that it had more packets than it may take at once.
     late_p95_s, late_p99_s: how late wake-ups were, at least; None where none was watched.
     """
 
@@ -47,7 +46,6 @@ class Health:
     softirq_share: float
     stolen_share: float
     dropped: int
-    squeezed: int
     late_p95_s: float | None
     late_p99_s: float | None
 
@@ -99,7 +97,7 @@ def judge(found: Sequence[Mapping[str, Any]], begin_s: float, end_s: float) -> H
     for row in within:
         of_cpu.setdefault((row["host"], row["cpu"]), []).append(row)
     busy = softirq = stolen = 0.0
-    dropped = squeezed = 0
+    dropped = 0
     late: dict[float, float | None] = {0.95: None, 0.99: None}
     for (_host, cpu), readings in of_cpu.items():
         first, last = readings[0], readings[-1]
@@ -115,8 +113,7 @@ def judge(found: Sequence[Mapping[str, Any]], begin_s: float, end_s: float) -> H
             softirq = max(softirq, spent["softirq_s"] / total)
             stolen = max(stolen, spent["steal_s"] / total)
         dropped += (last["dropped"] or 0) - (first["dropped"] or 0)
-        squeezed += (last["squeezed"] or 0) - (first["squeezed"] or 0)
-    return Health(busy, softirq, stolen, dropped, squeezed, *late.values())
+    return Health(busy, softirq, stolen, dropped, *late.values())
 
 
 _TIMES = ("user_s", "system_s", "softirq_s", "steal_s", "idle_s")

@@ -168,6 +168,8 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 print("\n".join(lines))
             return 0
+        if terms.captured and arguments.engine != REMOTE:
+            captures.require_tool()
         kernels = {
             kernel: engine.kernel(kernel) for kernel in dict.fromkeys(p.knobs["kernel"] for p in points)
         }

@@ -18,6 +18,7 @@ import os
 import platform
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -50,6 +51,7 @@ class RealtimeEngine(Plain):
     def __init__(self, options: Options) -> None:
         self._allowed = options.allow_host_sysctls
         self._guests = uml.Guests()
+        self._turn = threading.Lock()
         self._on_host = False
 
     def kernel(self, name: str) -> KernelRecord:
@@ -130,11 +132,30 @@ class RealtimeEngine(Plain):
             machine = uml.Machine(kernel, memory_bytes, cpu, seed, virtual=False)
             left = self._guests.run(machine, spec, folder=folder, wall_limit_s=wall_limit_s)
         else:
-            with _held(spec["host_sysctls"]):
+            with self._held(spec["host_sysctls"]):
                 left = self._guests.supervise(
                     lambda: _start(folder), spec, folder=folder, wall_limit_s=wall_limit_s
                 )
         return EngineResult(left.frames, left.outcome, left.wall_s, left.wall_s)
+
+    @contextlib.contextmanager
+    def _held(self, values: Mapping[str, str]) -> Iterator[None]:
+        """Have values of the host changed while the block runs, for one point at a time.
+
+        Raises PreconditionError where they cannot be.
+        """
+        if not values:
+            yield
+            return
+        try:
+            with self._turn, journal.held() as notes:
+                for name, value in values.items():
+                    notes.sysctl(name, value)
+                yield
+        except (journal.Held, journal.Leftover, journal.NotAppliedError) as refused:
+            raise PreconditionError(str(refused)) from refused
+        except journal.NotPutBack as left:
+            raise EngineError(str(left)) from left
 
     def stop(self) -> None:
         """See `lab.engines.base.Engine.stop`."""
@@ -211,23 +232,6 @@ def _read(name: str) -> str:
         return " ".join(_SYSCTLS.joinpath(*name.split(".")).read_text().split())
     except OSError:
         return ""
-
-
-@contextlib.contextmanager
-def _held(values: Mapping[str, str]) -> Iterator[None]:
-    """Have values of the host changed while the block runs. Raises PreconditionError where they cannot be."""
-    if not values:
-        yield
-        return
-    try:
-        with journal.held() as notes:
-            for name, value in values.items():
-                notes.sysctl(name, value)
-            yield
-    except (journal.Held, journal.Leftover, journal.NotAppliedError) as refused:
-        raise PreconditionError(str(refused)) from refused
-    except journal.NotPutBack as left:
-        raise EngineError(str(left)) from left
 
 
 def _start(folder: Path) -> subprocess.Popen[bytes]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab import captures
-from lab.errors import UserError
+from lab.errors import PreconditionError, UserError
 from tests.conftest import MakePoint
 
 
@@ -44,6 +44,13 @@ class TestAsking:
         told = captures.told(make_point(), ("r1-eth1",), 96)
         assert told == [{"node": "r1", "interface": "r1-eth1", "snap_bytes": 96}]
         assert captures.told(make_point(), (), 96) == []
+
+
+def test_missing_tool_is_said_before_anything_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    captures.require_tool()
+    monkeypatch.setattr(captures, "AGENT_PATH", str(tmp_path))
+    with pytest.raises(PreconditionError, match="apt-get install tcpdump"):
+        captures.require_tool()
 
 
 def test_files_are_packed_and_the_raw_ones_gone(tmp_path: Path) -> None:
