@@ -95,10 +95,11 @@ def may_differ(base: Side, side: Side) -> tuple[str, ...]:
         return (*ACROSS, *(name for name in FIXED if name not in ACROSS))
     if REMOTE not in (base.engine, side.engine):
         return ACROSS
+    both = [settings(one) for one in (base, side)]
     alone = [
         name
         for name in FIXED
-        if name not in ACROSS and all(len({s.knobs[name] for s in settings(one)}) < 2 for one in (base, side))
+        if name not in ACROSS and all(len({one.knobs[name] for one in those}) < 2 for those in both)
     ]
     return (*ACROSS, *alone)
 

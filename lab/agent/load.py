@@ -284,8 +284,9 @@ def load_stop(host: Any, told: dict[str, Any]) -> None:
 def load_end(host: Any, told: dict[str, Any]) -> Blob:
     """End the load; return what `Load.end` does."""
     del told
+    load = _load(host)
     try:
-        return Blob(*_load(host).end())
+        return Blob(*load.end())
     finally:
         host.__dict__.pop("kept_load").let_go()
 

@@ -29,6 +29,9 @@ COMMAND_LIMIT_S = 60.0
 NOTES = "journal.jsonl"
 """The file: a header, then an entry a change, and marks that say what became of entries."""
 
+_SYSCTL_FIELDS, _RUN_FIELDS = {"sysctl", "old", "new"}, {"run", "undo"}
+"""Of an entry; a line with neither is none of ours."""
+
 _SO_NETNS_COOKIE = 71
 """include/uapi/asm-generic/socket.h"""
 
@@ -331,12 +334,16 @@ class Journal:
         for line in lines:
             try:
                 fields = json.loads(line)
+                if not isinstance(fields, dict):
+                    raise ValueError
                 if "made in" in fields:
                     made_in = fields["made in"]
                 elif "mark" in fields:
                     entries[fields["entry"]].state = fields["mark"]
-                else:
+                elif fields.keys() >= _SYSCTL_FIELDS or fields.keys() >= _RUN_FIELDS:
                     entries.append(_Entry(len(entries), fields))
+                else:
+                    raise ValueError
             except (ValueError, LookupError, TypeError):
                 torn.append(f"a line of {self._file} does not read: {line[:80]!r}")
         return made_in, entries, torn

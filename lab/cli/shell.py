@@ -118,9 +118,9 @@ def _kernel(point: Point) -> KernelRecord:
 
 def _files(folder: Path) -> Path:
     """Return the folder that is to be writable inside, resolved. Raises UserError."""
-    resolved = folder.resolve()
-    if not resolved.is_dir():
+    if not folder.is_dir():
         raise UserError(f"--files {str(folder)!r}: there is no such folder; make it first")
+    resolved = folder.resolve()
     if resolved in _SYSTEM or not os.access(resolved, os.W_OK | os.X_OK):
         why = "is the system's" if resolved in _SYSTEM else "cannot be written by you"
         raise UserError(f"--files: {str(resolved)!r} {why}; name a folder of yours, such as --files ~/lab")
@@ -129,6 +129,8 @@ def _files(folder: Path) -> Path:
 
 def _lines(given: list[str] | None) -> list[str] | None:
     """Return the lines to run: those given, or those of a standard input that is no terminal."""
+    if given is None and sys.stdin is None:
+        raise UserError("standard input is closed; give lines with --command")
     if given is None and not sys.stdin.isatty():
         try:
             given = [sys.stdin.buffer.read().decode()]

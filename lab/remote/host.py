@@ -260,12 +260,15 @@ class Host:
     def _read_one(self, source: IO[bytes]) -> bool:
         """Take one answer; return whether there was one."""
         head = source.read(4)
-        if not head:
+        if len(head) < 4:
             return False
         size = int.from_bytes(head, "big")
         if size > _MOST_ANSWER_BYTES:
             raise ValueError(f"an answer of {size} bytes")
-        answer = _checked(json.loads(source.read(size)))
+        text = source.read(size)
+        if len(text) < size:
+            return False
+        answer = _checked(json.loads(text))
         data = source.read(answer.get("blob", 0))
         if len(data) < answer.get("blob", 0):
             return False

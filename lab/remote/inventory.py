@@ -124,7 +124,7 @@ def parse(text: str, path: Path = Path("inventory.toml")) -> Inventory:
     """
     try:
         known = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as torn:
+    except (ValueError, RecursionError) as torn:  # a number of 5000 digits, a list 50000 deep
         raise SpecError([f"{path}: is not TOML: {torn}"]) from torn
     reader = _Reader(path)
     inventory = reader.read(known)
@@ -250,8 +250,13 @@ class _Reader:
         if not isinstance(value, str) or not value or "\0" in value:
             self.fault("ssh.config", f"{value!r} is not a path; write that of a configuration of ssh")
             return None
-        path = (self._path.parent / Path(value).expanduser()).absolute()
-        if not path.is_file():
+        path = self._path.parent
+        try:
+            path = (path / Path(value).expanduser()).absolute()
+            there = path.is_file()
+        except (OSError, RuntimeError):  # a name too long, a user who is not there
+            there = False
+        if not there:
             self.fault("ssh.config", f"{value!r} is not a file; write the path of a configuration of ssh")
         return path
 

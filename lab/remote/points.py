@@ -29,7 +29,6 @@ CALL_S = 120.0
 _LOOK_S = 1.0
 _LEAD_S = 0.5
 _FIRST_PORT, _LAST_PORT = 20000, 60999
-_RATE_TRAINS = 3
 
 
 @dataclass(frozen=True)

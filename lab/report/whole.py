@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from lab.errors import StoreError
 
 def write(final: Path, text: str, mend: str) -> None:
     """Write a file, all of it or none. Raises StoreError, which ends with `mend`."""
-    aside = final.with_name(f".{final.name}.{os.getpid()}")
+    aside = final.parent / f".{final.name}.{os.getpid()}"
     try:
         aside.write_text(text, encoding="utf-8")
         aside.replace(final)
     except OSError as refused:
-        aside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            aside.unlink()
         raise StoreError(f"{final}: cannot be written ({refused.strerror}); {mend}") from refused

@@ -72,7 +72,7 @@ def test_engine_of_a_host_with_all_that_it_can_be_asked(tmp_path: Path) -> None:
         *("--capture", "r1-eth1"),
         **{"cc": "bbr", "qdisc": "fifo,fq_codel", "loss": "0.01%", "rcvbuf": "2MB", "rmem_max": "4MiB"},
     )
-    after = "cat /proc/sys/net/core/rmem_max /proc/sys/net/core/netdev_max_backlog; ls /run/wanlab"
+    after = "cd /proc/sys/net/core; cat rmem_max netdev_max_backlog; find /run/wanlab -name journal.jsonl"
     script = 'run=$1; shift; "$@" && sh -c "$run"'
     done = inside(
         find_kernel("6.12").path, ["sh", "-c", script, "sh", after, *asked], tmp_path, timeout_s=120

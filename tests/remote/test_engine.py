@@ -165,6 +165,7 @@ class TestLinksAsTheyAre:
         kinds = [flow["kind"] for flow in tables["flows"]]
         assert kinds == ["lasting", "lasting", "reverse", *["arrival"] * (len(kinds) - 3)]
         arrived = [flow for flow in tables["flows"] if flow["kind"] == "arrival"]
+        assert len(arrived) == 4
         assert sum(flow["fct_s"] is not None for flow in arrived) >= len(arrived) - 1
         assert all(flow["goodput_bps"] > 0 for flow in tables["flows"])
 

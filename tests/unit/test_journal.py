@@ -646,3 +646,15 @@ def test_one_who_is_not_root_is_told(machine: Machine, monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "access", lambda _path, _mode: False)
     with pytest.raises(PermissionError):
         journal.clean(machine.place)
+
+
+def test_lines_that_are_no_notes_keep_nothing_else_from_being_put_back(machine: Machine) -> None:
+    with journal.held(place=machine.place) as held:
+        change(held, machine)
+        notes = next(Path(machine.place.root).rglob("journal.jsonl"))
+        with notes.open("a") as file:
+            file.write('[1]\n{}\n{"run": ["x"]}\n"words"\n')
+        left = held.restore()
+    assert len(left) == 4
+    assert all("does not read" in sentence for sentence in left)
+    assert machine.as_before()
